@@ -1,0 +1,1 @@
+"""Constituency parsing with latent-variable PCFGs learned by the spectral method."""
