@@ -1,0 +1,334 @@
+"""Symbols, rules and the three tables of a latent-variable PCFG.
+
+THE NOTATION, used by all code, comments and tests of this package. Formulas cite Cohen,
+Stratos, Collins, Foster and Ungar, "Spectral Learning of Latent-Variable PCFGs" (JMLR 2014).
+
+    N = I + P        nonterminals: in-terminals [0, I) and preterminals [I, N), disjoint
+    a → b c          a binary rule, a in [0, I); b and c any nonterminals
+    a → x            a lexical rule, a in [I, N); x a terminal (a word or a class of words)
+    m_a              number of latent states of symbol a; it may differ per symbol
+    C^{a→b c}        (m_a, m_b, m_c): axes are (parent i, left j, right k), everywhere
+    c∞_{a→x}         (m_a,) row: terminal vector
+    c¹_a             (m_a,) column: root vector, of in-terminals and preterminals
+    f, α             inside vector of a node, of a symbol over a span (rows)
+    β                outside vector (columns)
+    μ                marginal: μ(a, i, j) = α^{a,i,j} · β^{a,i,j}
+    [start, end)     a span, over tokens counted from 0
+
+A rule's tensor is a sum of K_r rank-one terms,
+
+    C[i, j, k] = Σ_t parent[t, i] · left[t, j] · right[t, k],
+
+the only form in which it is stored and applied: a smoothed tensor of a rule seen n times is a
+sum of few such terms, and any dense tensor is one of at most m_a m_b, m_b m_c or m_a m_c
+(`Tables.from_dense`). An ordinary L-PCFG (t, q, π) is C = T, c∞ = q, c¹ = π (remark 4).
+Components may be negative.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lpcfg.errors import GrammarError
+
+Ints = NDArray[np.int32]
+Longs = NDArray[np.int64]
+Floats = NDArray[np.floating[Any]]
+Doubles = NDArray[np.float64]
+Scalar = TypeVar("Scalar", bound=np.generic)
+
+
+def frozen(array: NDArray[Scalar]) -> NDArray[Scalar]:
+    """The array, contiguous and read-only."""
+    result = np.ascontiguousarray(array)
+    if result.flags.writeable:
+        result = result.view()
+        result.flags.writeable = False
+    return result
+
+
+@dataclass(frozen=True, eq=False)
+class Grammar:
+    """What is discrete: symbols, binary rules a → b c and lexical rules a → x ("entries").
+
+    Rules are sorted by (a, b, c), entries by (x, a). The class of words `ANY`, when it is a
+    terminal, stands for every word a preterminal was not seen with.
+    """
+
+    symbols: tuple[str, ...]
+    n_internal: int
+    rules: Ints
+    terminals: tuple[str, ...]
+    entries: Ints
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rules", frozen(np.asarray(self.rules, np.int32).reshape(-1, 3)))
+        object.__setattr__(
+            self, "entries", frozen(np.asarray(self.entries, np.int32).reshape(-1, 2))
+        )
+        _check_grammar(self)
+
+    @property
+    def n_symbols(self) -> int:
+        return len(self.symbols)
+
+    @property
+    def n_rules(self) -> int:
+        return len(self.rules)
+
+    @cached_property
+    def symbol_ids(self) -> Mapping[str, int]:
+        return {name: a for a, name in enumerate(self.symbols)}
+
+    @cached_property
+    def terminal_ids(self) -> Mapping[str, int]:
+        return {word: x for x, word in enumerate(self.terminals)}
+
+    @cached_property
+    def rule_ids(self) -> Mapping[tuple[int, int, int], int]:
+        return {(a, b, c): r for r, (a, b, c) in enumerate(self.rules.tolist())}
+
+    @cached_property
+    def entry_ids(self) -> Mapping[tuple[int, int], int]:
+        """(preterminal, terminal) → entry."""
+        return {(a, x): e for e, (a, x) in enumerate(self.entries.tolist())}
+
+    @cached_property
+    def entry_start(self) -> Longs:
+        """Entries of terminal x are entry_start[x] : entry_start[x + 1]."""
+        bounds = np.arange(len(self.terminals) + 1)
+        return frozen(np.searchsorted(self.entries[:, 1], bounds).astype(np.int64))
+
+    def rule_name(self, r: int) -> str:
+        a, b, c = (self.symbols[s] for s in self.rules[r])
+        return f"{a} → {b} {c}"
+
+    def entry_name(self, e: int) -> str:
+        a, x = self.entries[e]
+        return f"{self.symbols[a]} → {self.terminals[x]}"
+
+
+def _check_grammar(grammar: Grammar) -> None:
+    n, i = grammar.n_symbols, grammar.n_internal
+    _check_names("symbol", grammar.symbols)
+    _check_names("terminal", grammar.terminals)
+    if not 0 <= i <= n:
+        raise GrammarError(f"expected between 0 and {n} in-terminals among {n} symbols, got {i}")
+    rules, entries = grammar.rules, grammar.entries
+    _check_ids("rule", rules, (i, n, n), ("parent in-terminal", "left child", "right child"))
+    _check_ids("entry", entries, (n, len(grammar.terminals)), ("preterminal", "terminal"))
+    if len(entries) and entries[:, 0].min() < i:
+        e = int(np.argmin(entries[:, 0]))
+        raise GrammarError(
+            f"expected a preterminal on the left of entry {e}, got the in-terminal "
+            f"`{grammar.symbols[entries[e, 0]]}`: a symbol has words or children, not both"
+        )
+    _check_sorted("rules", "(parent, left, right)", rules)
+    _check_sorted("entries", "(terminal, preterminal)", entries[:, ::-1])
+
+
+def _check_names(kind: str, names: Sequence[str]) -> None:
+    if len(set(names)) < len(names):
+        twice = next(name for k, name in enumerate(names) if name in names[:k])
+        raise GrammarError(f"expected distinct {kind}s, got `{twice}` twice: merge the two")
+
+
+def _check_ids(kind: str, rows: Ints, bounds: Sequence[int], roles: Sequence[str]) -> None:
+    for column, (bound, role) in enumerate(zip(bounds, roles, strict=True)):
+        wrong = np.flatnonzero((rows[:, column] < 0) | (rows[:, column] >= bound))
+        if len(wrong):
+            raise GrammarError(
+                f"expected a {role} below {bound} in {kind} {wrong[0]}, "
+                f"got {rows[wrong[0], column]}"
+            )
+
+
+def _check_sorted(kind: str, order: str, rows: Ints) -> None:
+    step = np.diff(rows.astype(np.int64), axis=0)
+    first = np.argmax(step != 0, axis=1) if len(step) else np.empty(0, np.int64)
+    if len(step) and (np.take_along_axis(step, first[:, None], axis=1) <= 0).any():
+        raise GrammarError(f"expected {kind} sorted by {order} without repetition: sort them")
+
+
+@dataclass(frozen=True, eq=False)
+class Tables:
+    """The parameters of one model over a grammar: m_a, C, c∞ and c¹ as flat frozen arrays.
+
+    `terms[r]` is K_r. Rule r's terms stand one after the other in `parent`, `left` and `right`
+    (K_r vectors of m_a, m_b and m_c numbers), rules in the grammar's order; c∞ of entry e and
+    c¹ of symbol a likewise. Use `rule`, `terminal_vector` and `root_vector` to read them.
+    """
+
+    grammar: Grammar
+    states: Ints
+    terms: Ints
+    parent: Floats
+    left: Floats
+    right: Floats
+    c_inf: Floats
+    c_one: Floats
+
+    def __post_init__(self) -> None:
+        for name in ("states", "terms"):
+            object.__setattr__(self, name, frozen(np.asarray(getattr(self, name), np.int32)))
+        for name in ("parent", "left", "right", "c_inf", "c_one"):
+            object.__setattr__(self, name, frozen(np.asarray(getattr(self, name))))
+        _check_tables(self)
+
+    @cached_property
+    def side_start(self) -> tuple[Longs, Longs, Longs]:
+        """Where rule r's numbers start in `parent`, `left` and `right`."""
+        sizes = self.terms[:, None].astype(np.int64) * self.states[self.grammar.rules]
+        return tuple(_starts(sizes[:, side]) for side in range(3))  # type: ignore[return-value]
+
+    @cached_property
+    def entry_offset(self) -> Longs:
+        """Where c∞ of entry e starts in `c_inf`."""
+        return _starts(self.states[self.grammar.entries[:, 0]])
+
+    @cached_property
+    def root_offset(self) -> Longs:
+        """Where c¹ of symbol a starts in `c_one`."""
+        return _starts(self.states)
+
+    def rule(self, r: int) -> tuple[Floats, Floats, Floats]:
+        """Rule r's terms: (K_r, m_a), (K_r, m_b), (K_r, m_c)."""
+        sides = []
+        for start, flat in zip(self.side_start, (self.parent, self.left, self.right), strict=True):
+            sides.append(flat[start[r] : start[r + 1]].reshape(self.terms[r], -1))
+        return sides[0], sides[1], sides[2]
+
+    def dense(self, r: int) -> Doubles:
+        """C of rule r, (m_a, m_b, m_c)."""
+        parent, left, right = (np.asarray(side, np.float64) for side in self.rule(r))
+        tensor: Doubles = np.einsum("ti,tj,tk->ijk", parent, left, right)
+        return tensor
+
+    def terminal_vector(self, e: int) -> Floats:
+        """c∞ of entry e."""
+        return self.c_inf[self.entry_offset[e] : self.entry_offset[e + 1]]
+
+    def root_vector(self, a: int) -> Floats:
+        """c¹ of symbol a."""
+        return self.c_one[self.root_offset[a] : self.root_offset[a + 1]]
+
+    @classmethod
+    def from_dense(
+        cls,
+        grammar: Grammar,
+        states: Sequence[int] | Ints,
+        tensors: Iterable[Doubles],
+        terminal_vectors: Iterable[Doubles],
+        root_vectors: Iterable[Doubles],
+    ) -> "Tables":
+        """Tables that carry exactly these dense C, c∞ and c¹, in the grammar's order of each."""
+        sides = [_exact_terms(np.asarray(tensor, np.float64)) for tensor in tensors]
+        return cls(
+            grammar=grammar,
+            states=np.asarray(states, np.int32),
+            terms=np.array([len(parent) for parent, _, _ in sides], np.int32),
+            parent=_flat(parent for parent, _, _ in sides),
+            left=_flat(left for _, left, _ in sides),
+            right=_flat(right for _, _, right in sides),
+            c_inf=_flat(terminal_vectors),
+            c_one=_flat(root_vectors),
+        )
+
+
+def _flat(vectors: Iterable[Doubles]) -> Doubles:
+    parts = [np.asarray(vector, np.float64).ravel() for vector in vectors]
+    return np.concatenate(parts) if parts else np.empty(0)
+
+
+def _starts(sizes: Ints | Longs) -> Longs:
+    return frozen(np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)]).astype(np.int64))
+
+
+def _exact_terms(tensor: Doubles) -> tuple[Doubles, Doubles, Doubles]:
+    """A dense tensor as rank-one terms: its fibres along the longest axis, times unit vectors."""
+    axis = int(np.argmax(tensor.shape))
+    others = [tensor.shape[k] for k in range(3) if k != axis]
+    fibres = np.moveaxis(tensor, axis, 2).reshape(-1, tensor.shape[axis])
+    kept = np.flatnonzero(fibres.any(axis=1))
+    first, second = np.divmod(kept, others[1])
+    sides = [np.eye(others[0])[first], np.eye(others[1])[second]]
+    sides.insert(axis, fibres[kept])
+    return sides[0], sides[1], sides[2]
+
+
+def _check_tables(tables: Tables) -> None:
+    grammar = tables.grammar
+    sizes = {"states": grammar.n_symbols, "terms": grammar.n_rules}
+    for name, size in sizes.items():
+        if getattr(tables, name).shape != (size,):
+            raise GrammarError(
+                f"expected `{name}` of shape ({size},), got {getattr(tables, name).shape}: "
+                "the tables belong to another grammar"
+            )
+    if grammar.n_symbols and tables.states.min() < 1:
+        a = int(np.argmin(tables.states))
+        raise GrammarError(
+            f"expected at least one latent state for `{grammar.symbols[a]}`, got {tables.states[a]}"
+        )
+    if grammar.n_rules and tables.terms.min() < 0:
+        r = int(np.argmin(tables.terms))
+        raise GrammarError(
+            f"expected no negative number of terms for `{grammar.rule_name(r)}`, "
+            f"got {tables.terms[r]}"
+        )
+    starts = (*tables.side_start, tables.entry_offset, tables.root_offset)
+    for name, start in zip(("parent", "left", "right", "c_inf", "c_one"), starts, strict=True):
+        _check_numbers(name, getattr(tables, name), int(start[-1]))
+
+
+def _check_numbers(name: str, numbers: Floats, size: int) -> None:
+    if numbers.shape != (size,):
+        raise GrammarError(
+            f"expected {size} numbers in `{name}`, got shape {numbers.shape}: "
+            "publish the model again"
+        )
+    if not np.isfinite(numbers).all():
+        at = int(np.flatnonzero(~np.isfinite(numbers))[0])
+        raise GrammarError(
+            f"expected finite numbers in `{name}`, got {numbers[at]} at {at}: train again"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Emissions:
+    """What may stand over each word of a sentence, and how much it weighs.
+
+    Candidates of word w are start[w] : start[w + 1]; candidate t says that preterminal
+    `symbol[t]` emits the word with terminal vector weight[t] · c∞ of entry[t].
+    """
+
+    start: Ints
+    symbol: Ints
+    entry: Ints
+    weight: Doubles
+
+    @property
+    def length(self) -> int:
+        return len(self.start) - 1
+
+
+def literal_emissions(grammar: Grammar, tokens: Sequence[str]) -> Emissions:
+    """Every token is itself a terminal: the emissions of a grammar without unknown words."""
+    entries: list[int] = []
+    start = [0]
+    for token in tokens:
+        x = grammar.terminal_ids.get(token)
+        if x is not None:
+            entries.extend(range(grammar.entry_start[x], grammar.entry_start[x + 1]))
+        start.append(len(entries))
+    entry = np.array(entries, np.int32)
+    return Emissions(
+        start=frozen(np.array(start, np.int32)),
+        symbol=frozen(grammar.entries[entry, 0]),
+        entry=frozen(entry),
+        weight=frozen(np.ones(len(entry))),
+    )
