@@ -1,0 +1,72 @@
+# Python 3.11 and make are all this needs.
+
+VENV  := .venv
+BIN   := $(VENV)/bin
+# In .venv, so that a removed environment is made anew.
+USER_STAMP := $(VENV)/.installed
+DEV_STAMP  := $(VENV)/.installed-dev
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+IS_311  := import sys, ensurepip; sys.exit(sys.version_info[:2] != (3, 11))
+# python3.11 or any other name that turns out to be one; `make PYTHON=/path/to/python3.11` decides.
+PYTHON  ?= $(firstword $(foreach name,python3.11 python3 python,\
+             $(shell $(name) -c '$(IS_311)' 2>/dev/null && echo $(name))))
+COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+             --no-header --no-emit-index-url --no-emit-find-links --no-annotate
+
+.DEFAULT_GOAL := help
+.PHONY: help setup dev test check format coverage browser lock clean
+
+help:  ## this list
+	@sed -n 's/^\([a-z]*\):.*##/\1\t/p' $(MAKEFILE_LIST) | expand -t 12
+
+setup: $(USER_STAMP)  ## .venv with the lpcfg command (quick when nothing changed)
+
+dev: $(DEV_STAMP)  ## setup, and the tools that test and check
+
+test: dev check $(if $(wildcard tests/browser*),browser)  ## everything that must hold
+	$(BIN)/python -m pytest -q -n 2 --dist worksteal $(PYTEST)
+
+check: dev  ## style and types only
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: dev  ## rewrite the code as check wants it
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+coverage: dev  ## branch coverage, line by line
+	$(BIN)/python -m pytest -q -n 2 --cov --cov-report=term-missing $(PYTEST)
+
+browser:  ## the Chromium that the tests of the web page drive
+	@command -v chromium >/dev/null || { \
+	  echo "installing chromium from the system's packages"; \
+	  as_root=$$([ "$$(id -u)" = 0 ] || echo sudo); \
+	  $$as_root apt-get update -qq && \
+	  $$as_root apt-get install -qq --yes --no-install-recommends chromium >/dev/null; } || \
+	  echo "no chromium: tests of the web page will be skipped; install it with your system's packages"
+
+lock: dev  ## pin all dependencies anew (UPGRADE=--upgrade takes the newest versions)
+	$(COMPILE) $(UPGRADE) --group build pyproject.toml --output-file requirements.lock
+	$(COMPILE) $(UPGRADE) --group build --group dev --all-extras pyproject.toml \
+	  --constraint requirements.lock --output-file requirements-dev.lock
+
+clean:  ## remove what make made
+	rm -rf $(VENV) build dist artifacts .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage*
+
+$(BIN)/python:
+	@[ -n "$(PYTHON)" ] || { \
+	  echo "expected Python 3.11 with its venv module as python3.11 or python3, found none:" \
+	       "install it (Debian: python3.11-venv) or say make PYTHON=/path/to/python3.11" >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+# Hashes guard every download; the build backend is among the locked packages, so the package
+# itself installs without fetching anything.
+$(USER_STAMP): requirements.lock pyproject.toml | $(BIN)/python
+	$(INSTALL) --require-hashes --requirement requirements.lock
+	$(INSTALL) --no-deps --no-build-isolation --editable .
+	@touch $@
+
+$(DEV_STAMP): requirements-dev.lock $(USER_STAMP)
+	$(INSTALL) --require-hashes --requirement requirements-dev.lock
+	@touch $@

@@ -1,0 +1,75 @@
+"""Everything that can be set from outside, as one frozen object read from the environment once."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field, ValidationError
+from pydantic_core import ErrorDetails
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from lpcfg.errors import SettingsError
+
+PREFIX = "LPCFG_"
+
+
+def _default_store() -> str:
+    """`model_store` of the checkout this code runs from, else of the current folder."""
+    beside_the_code = Path(__file__).resolve().parents[2] / "model_store"
+    return str(beside_the_code if beside_the_code.is_dir() else Path("model_store"))
+
+
+def _cores() -> int:
+    """Cores this process may use, which a container often makes fewer than the machine has."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
+
+
+class Settings(BaseSettings):
+    """`LPCFG_<NAME>` in the environment sets the field `<name>`; docs/settings.md lists them."""
+
+    model_config = SettingsConfigDict(env_prefix=PREFIX, frozen=True, extra="ignore")
+
+    model: str = Field("en", min_length=1, description="model served unless another is named")
+    model_store: str = Field(
+        default_factory=_default_store,
+        min_length=1,
+        description="folder or fsspec URL of the model store",
+    )
+    host: str = Field("127.0.0.1", min_length=1, description="address the service listens on")
+    port: int = Field(8000, ge=1, le=65535, description="TCP port the service listens on")
+    max_tokens: int = Field(200, ge=1, description="longest sentence accepted, in tokens")
+    max_sentences: int = Field(256, ge=1, description="most sentences in one request")
+    max_body_bytes: int = Field(1 << 20, ge=1, description="largest request body, in bytes")
+    max_tree_depth: int = Field(500, ge=1, description="deepest bracketed tree accepted")
+    timeout_seconds: float = Field(
+        30.0, gt=0, allow_inf_nan=False, description="time one request may take before it stops"
+    )
+    threads: int = Field(
+        default_factory=_cores, ge=1, description="threads that parse; by default one per core"
+    )
+    queue: int = Field(
+        64, ge=0, description="requests that may wait for a thread before more are turned away"
+    )
+    api_keys_file: Path | None = Field(
+        None, description="file of hashed API keys; without it no key is asked for"
+    )
+
+
+def read_settings(**given: Any) -> Settings:
+    """The settings of this process: what is given (and not None), else the environment's."""
+    try:
+        return Settings(**{name: value for name, value in given.items() if value is not None})
+    except ValidationError as error:
+        problems = (_explain(problem) for problem in error.errors(include_url=False))
+        raise SettingsError("; ".join(problems)) from error
+
+
+def _explain(problem: ErrorDetails) -> str:
+    name = str(problem["loc"][0])
+    _, _, expected = problem["msg"].partition(" should ")
+    expected, _, _ = expected.partition(", unable to parse")
+    meaning = Settings.model_fields[name].description
+    return (
+        f"expected {PREFIX}{name.upper()} to {expected}, got {problem['input']!r}: "
+        f"correct or unset it ({meaning})"
+    )

@@ -1,0 +1,228 @@
+"""The rules of the house, read from the code itself."""
+
+import ast
+import re
+import subprocess
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from lpcfg import errors
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGE = ROOT / "service" / "lpcfg"
+
+# A room imports from the rows above its own and from itself, never sideways or down.
+DRAWING = (
+    {"errors"},
+    {"trees", "tokens", "settings"},
+    {"grammar"},
+    {"lexicon", "engine"},
+    {"store"},
+    {"model", "sample"},
+    {"parser"},
+    {"evaluate"},
+    {"train", "web", "client"},
+    {"lm", "report"},
+    {"cli", "__main__", "__init__"},
+)
+ROW = {room: row for row, rooms in enumerate(DRAWING) for room in rooms}
+WEB_ONLY = {"fastapi", "starlette", "uvicorn"}
+SETTINGS_ONLY = {"web", "cli"}
+PICKLERS = {"pickle", "cPickle", "cloudpickle", "dill", "joblib", "marshal", "shelve"}
+LARGEST_FILE = 5_000_000  # bytes; only models may be larger
+LONG_FUNCTION = 35  # lines
+
+
+@cache
+def sources() -> dict[Path, ast.Module]:
+    """Every module of the package, parsed; its path relative to the package."""
+    return {
+        path.relative_to(PACKAGE): ast.parse(path.read_text(encoding="utf-8"), str(path))
+        for path in sorted(PACKAGE.rglob("*.py"))
+    }
+
+
+def room(path: Path) -> str:
+    return path.parts[0].removesuffix(".py")
+
+
+def imports(path: Path, tree: ast.Module) -> Iterator[tuple[str, int]]:
+    """Dotted names this module imports, wherever it does, and the lines."""
+    inside = ("lpcfg", *path.with_suffix("").parts)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from ((alias.name, node.lineno) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = ".".join(inside[: -node.level]) + "." if node.level else ""
+            module = (base + (node.module or "")).rstrip(".")
+            if module == "lpcfg":
+                yield from ((f"lpcfg.{alias.name}", node.lineno) for alias in node.names)
+            else:
+                yield module, node.lineno
+
+
+def all_imports() -> Iterator[tuple[Path, str, str]]:
+    """(module, dotted name it imports, where)."""
+    for path, tree in sources().items():
+        for name, line in imports(path, tree):
+            yield path, name, f"service/lpcfg/{path}:{line}"
+
+
+def test_every_module_has_a_place_in_the_drawing() -> None:
+    assert {room(path) for path in sources()} <= set(ROW)
+
+
+def test_imports_point_one_way() -> None:
+    wrong = []
+    for path, name, where in all_imports():
+        parts = name.split(".")
+        if parts[0] != "lpcfg" or parts[1:2] in ([], [room(path)]):
+            continue
+        if ROW[parts[1]] >= ROW[room(path)]:
+            wrong.append(f"{where}: {room(path)} imports {name}")
+    assert not wrong
+
+
+def test_only_web_imports_the_web_framework() -> None:
+    assert not [
+        f"{where}: {name}"
+        for path, name, where in all_imports()
+        if name.split(".")[0] in WEB_ONLY and room(path) != "web"
+    ]
+
+
+def test_only_web_and_cli_read_settings_or_the_environment() -> None:
+    assert not [
+        f"{where}: {name}"
+        for path, name, where in all_imports()
+        if name.startswith("lpcfg.settings") and room(path) not in SETTINGS_ONLY
+    ]
+    assert not [
+        f"service/lpcfg/{path}:{node.lineno}"
+        for path, tree in sources().items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute) and node.attr in {"environ", "getenv"}
+    ]
+
+
+def test_nothing_is_pickled() -> None:
+    assert not [
+        f"{where}: {name}"
+        for _, name, where in all_imports()
+        if name.split(".")[0] in PICKLERS or name.endswith(".pickle")
+    ]
+    assert not [
+        f"service/lpcfg/{path}:{node.value.lineno}"
+        for path, tree in sources().items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.keyword) and node.arg == "allow_pickle"
+    ]
+
+
+def handlers() -> Iterator[tuple[ast.ExceptHandler, str]]:
+    for path, tree in sources().items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ExceptHandler):
+                yield node, f"service/lpcfg/{path}:{node.lineno}"
+
+
+def test_no_handler_catches_everything() -> None:
+    """BaseException may be caught only to be raised again."""
+    wrong = []
+    for handler, where in handlers():
+        names = (
+            {n.id for n in ast.walk(handler.type) if isinstance(n, ast.Name)}
+            if handler.type
+            else {""}
+        )
+        raises = any(isinstance(node, ast.Raise) for node in ast.walk(handler))
+        if names & {"", "Exception"} or ("BaseException" in names and not raises):
+            wrong.append(where)
+    assert not wrong
+
+
+def test_input_is_not_checked_by_assert() -> None:
+    assert not [
+        f"service/lpcfg/{path}:{node.lineno}"
+        for path, tree in sources().items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Assert)
+    ]
+
+
+def test_nine_functions_in_ten_are_short() -> None:
+    lengths = {
+        f"service/lpcfg/{path}:{node.lineno} {node.name}": node.end_lineno - node.lineno + 1
+        for path, tree in sources().items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.end_lineno
+    }
+    long = {name: n for name, n in lengths.items() if n >= LONG_FUNCTION}
+    assert len(long) * 10 <= len(lengths), sorted(long.items(), key=lambda item: -item[1])
+
+
+def drawn_hierarchy() -> dict[str, str]:
+    """Child → parent, as the drawing on top of errors.py has it."""
+    parents: dict[str, str] = {}
+    above: list[tuple[int, str]] = []
+    for line in (errors.__doc__ or "").splitlines():
+        found = re.match(r"[\s│├└─]*(?=[A-Z]\w+)", line[4:]) if line.startswith("    ") else None
+        if found is None:
+            continue
+        depth, name = found.end(), re.split(r"\W", line[4 + found.end() :])[0]
+        while above and above[-1][0] >= depth:
+            above.pop()
+        parents[name] = above[-1][1] if above else "Exception"
+        above.append((depth, name))
+    return parents
+
+
+def test_the_drawing_of_errors_is_the_hierarchy() -> None:
+    real = {
+        name: cls.__bases__[0].__name__
+        for name, cls in vars(errors).items()
+        if isinstance(cls, type) and issubclass(cls, Exception)
+    }
+    assert drawn_hierarchy() == real
+
+
+def tracked() -> list[Path]:
+    try:
+        listed = subprocess.run(
+            ["git", "ls-files", "-z"], cwd=ROOT, check=True, capture_output=True, text=True
+        )
+    except (OSError, subprocess.CalledProcessError):
+        pytest.skip("not a git checkout: what is tracked cannot be listed")
+    paths = [ROOT / name for name in listed.stdout.split("\0") if name]
+    return [path for path in paths if path.is_file()]
+
+
+def test_nothing_large_is_tracked_but_models() -> None:
+    assert not [
+        str(path)
+        for path in tracked()
+        if path.stat().st_size > LARGEST_FILE and ROOT / "model_store" not in path.parents
+    ]
+
+
+def test_no_tracked_file_names_a_machine_or_a_registry() -> None:
+    machine = r"/(root|work|Users)/\w|/(home)/\w+/|/opt/(pypi|wheels)|file:///"
+    registry = r"pypi\.org|pythonhosted|(docker|ghcr|quay|gcr|k8s)\.io/|registry\.\w+\.\w+/"
+    found = []
+    for path in tracked():
+        text = path.read_bytes().decode("utf-8", errors="ignore")
+        match = re.search(f"{machine}|{registry}", text)
+        if match:
+            line = text.count("\n", 0, match.start()) + 1
+            found.append(f"{path.relative_to(ROOT)}:{line}: {match[0]}")
+    assert not found
+
+
+def test_locked_requirements_all_carry_hashes() -> None:
+    for name in ("requirements.lock", "requirements-dev.lock"):
+        logical = (ROOT / name).read_text(encoding="utf-8").replace("\\\n", "").splitlines()
+        assert logical
+        assert not [line for line in logical if "==" not in line or "--hash=sha256:" not in line]
