@@ -1,0 +1,1 @@
+"""Learning: treebanks to features, moments, tables and published models."""
