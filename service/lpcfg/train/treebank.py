@@ -125,7 +125,7 @@ def read_forest(
     if None in parts:  # read as a whole for an error that names file, line and column
         for name, text in named:
             _coded(_strees(text, name, horizontal, max_depth))
-    where = ", ".join(name for name, _ in named)
+    where = ", ".join(name for name, _ in named) or "an empty list of sources"
     return _merged([part for part in parts if part], sibling_threshold, where)
 
 
