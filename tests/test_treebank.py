@@ -24,7 +24,7 @@ from lpcfg.train.treebank import (
     read_forest,
     strees_of,
 )
-from lpcfg.trees import Tree, binarize, normalize, read, restore
+from lpcfg.trees import LEAF_MARK, Tree, binarize, normalize, read, restore, split_chain
 
 ARRAYS = ("symbol", "left", "right", "parent", "start", "end", "word", "tree_start")
 
@@ -74,7 +74,7 @@ def test_a_forest_gives_back_the_very_s_trees(trees: list[Tree]) -> None:
 def test_arrays_of_a_forest_say_what_the_trees_say(trees: list[Tree]) -> None:
     forest = forest_of(trees)
     expected = [row for tree in trees for row in spans(tree)]
-    names = [forest.symbols[a].removesuffix(treebank.LEAF_MARK) for a in forest.symbol]
+    names = [forest.symbols[a].removesuffix(LEAF_MARK) for a in forest.symbol]
     words = [None if x < 0 else forest.words[x] for x in forest.word]
     rows = zip(names, forest.start.tolist(), forest.end.tolist(), words, strict=True)
     assert list(rows) == expected
@@ -276,7 +276,7 @@ def named_rules(grammar: Grammar) -> list[tuple[str, ...]]:
 
 def test_the_grammar_has_every_rule_and_every_entry_seen(treebanks: Path) -> None:
     forest = read_forest(treebanks / "gum" / "dev.mrg", horizontal=1)
-    assert not any(name.endswith(treebank.LEAF_MARK) for name in forest.symbols)
+    assert not any(name.endswith(LEAF_MARK) for name in forest.symbols)
     lexicon = lexicon_of(forest, rare_threshold=3, language="english")
     grammar = grammar_of(forest, lexicon)
     rules, pairs = naive_counts(forest)
@@ -319,3 +319,7 @@ def test_forests_are_read_only() -> None:
     for name in ARRAYS:
         with pytest.raises(ValueError, match="read-only"):
             getattr(forest, name)[0] = 7
+
+
+def test_a_marked_preterminal_has_the_labels_of_an_unmarked_one() -> None:
+    assert split_chain("NP|NN" + LEAF_MARK) == split_chain("NP|NN") == ["NP", "NN"]

@@ -16,6 +16,7 @@ Symbols of s-trees, with every original label passed through `escape` first:
     NP            a label                  S|VP, NP|NN     a unary chain, top first
     @VP           what is left of a VP without its last children (horizontal = 0)
     @VP<PP        the same, and the last child in it is a PP (horizontal = 1)
+    NP<           a leaf labelled NP, in a treebank that also has NP over children
 
 Nothing here recurses: a tree may be as deep as memory allows.
 """
@@ -129,7 +130,7 @@ def read(source: Source | Sequence[Source], *, max_depth: int = MAX_DEPTH) -> It
     sources: Sequence[Source]
     sources = [source] if isinstance(source, str) or not isinstance(source, Sequence) else source
     for one in sources:
-        for name, text in _texts(one):
+        for name, text in texts(one):
             yield from read_string(text, source=name, max_depth=max_depth)
 
 
@@ -162,7 +163,7 @@ def parse_tree(text: str, *, source: str = "<string>", max_depth: int = MAX_DEPT
     return tree
 
 
-def _texts(source: Source) -> Iterator[tuple[str, str]]:
+def texts(source: Source) -> Iterator[tuple[str, str]]:
     """(name, text) of each file or stream that a source stands for."""
     if source == "-":
         yield "<stdin>", _text(getattr(sys.stdin, "buffer", sys.stdin), "<stdin>")
@@ -520,6 +521,11 @@ def unescape(text: str) -> str:
 
 _escape = lru_cache(maxsize=1 << 16)(escape)
 
+SIBLING_MARK = "<"
+"""Stands in an intermediate symbol before its last child's label."""
+LEAF_MARK = "<"
+"""Ends the symbol of a leaf that needs to differ from that of a constituent of the same label."""
+
 
 def is_intermediate(symbol: str) -> bool:
     """Whether binarization made the symbol: it stands for no constituent of the original tree."""
@@ -528,7 +534,9 @@ def is_intermediate(symbol: str) -> bool:
 
 def split_chain(symbol: str) -> list[str]:
     """The original labels of an s-tree's symbol, top first; none for an intermediate one."""
-    return [] if is_intermediate(symbol) else [unescape(label) for label in symbol.split("|")]
+    if is_intermediate(symbol):
+        return []
+    return [unescape(label) for label in symbol.removesuffix(LEAF_MARK).split("|")]
 
 
 def binarize(tree: Tree, *, horizontal: int = 0) -> Tree:
@@ -552,7 +560,7 @@ def binarize(tree: Tree, *, horizontal: int = 0) -> Tree:
             return Tree(f"{label}|{only.label}", only.children, only.word)
         left = children[0]
         for child in children[1:-1]:
-            mark = f"<{child.label.rpartition('|')[2]}" if horizontal else ""
+            mark = SIBLING_MARK + child.label.rpartition("|")[2] if horizontal else ""
             left = Tree(f"@{label}{mark}", (left, child))
         return Tree(label, (left, children[-1]))
 

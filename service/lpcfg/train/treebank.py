@@ -20,11 +20,19 @@ from numpy.typing import NDArray
 from lpcfg.errors import TrainingError, TreebankError
 from lpcfg.grammar import Grammar, Ints, Longs, frozen
 from lpcfg.lexicon import ANY, Lexicon
-from lpcfg.trees import MAX_DEPTH, Source, Tree, binarize, is_intermediate, normalize, read_string
-from lpcfg.trees import _texts as texts
+from lpcfg.trees import (
+    LEAF_MARK,
+    MAX_DEPTH,
+    SIBLING_MARK,
+    Source,
+    Tree,
+    binarize,
+    is_intermediate,
+    normalize,
+    read_string,
+    texts,
+)
 
-SIBLING_MARK = "<"
-LEAF_MARK = "<"
 Bools = NDArray[np.bool_]
 
 # Bytes of text a process takes at a time: 1/16 of CRAFT, so that two processes end together.
