@@ -1,0 +1,59 @@
+"""The `lpcfg` command. One module per subcommand; each imports what it works with when it runs.
+
+Results go to stdout, progress and messages to stderr. The exit code is 0 when it is done, 1 after
+a failure that one line on stderr explains, 2 when the command was not understood, and 130, as
+shells have it, after Ctrl-C.
+"""
+
+import io
+import os
+import sys
+from collections.abc import Sequence
+
+import typer
+
+from lpcfg.cli import models
+from lpcfg.errors import LpcfgError
+
+app = typer.Typer(
+    help="Learn constituency parsers from treebanks by the spectral method, and use them.",
+    epilog="Example: lpcfg train trees.mrg --name mine && lpcfg parse mine sentences.txt",
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+)
+app.add_typer(models.app, name="models")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code."""
+    for stream in (sys.stdin, sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(encoding="utf-8")
+    try:
+        code = app(args=arguments, prog_name="lpcfg", standalone_mode=False)
+        sys.stdout.flush()
+    except BrokenPipeError:  # whoever read the output has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except typer.TyperException as error:
+        return _fail(_usage(error), error.exit_code)
+    except OSError as error:
+        return _fail(f"{error.filename}: {error.strerror}" if error.filename else str(error), 1)
+    except LpcfgError as error:
+        return _fail(str(error), 1)
+    return code if isinstance(code, int) else 0
+
+
+def _usage(error: typer.TyperException) -> str:
+    context = getattr(error, "ctx", None)
+    message = error.format_message().rstrip(".")
+    if not message:  # the help was shown instead
+        return ""
+    return f"{message} (see `{context.command_path} --help`)" if context else message
+
+
+def _fail(message: str, code: int) -> int:
+    if message:
+        print(f"lpcfg: error: {message}", file=sys.stderr)
+    return code

@@ -1,0 +1,21 @@
+"""Options that several commands share, worded once."""
+
+from typing import Annotated
+
+import typer
+
+Model = Annotated[
+    str,
+    typer.Argument(
+        metavar="MODEL",
+        help="NAME for its newest version, NAME@VERSION, or the path of a version's folder.",
+    ),
+]
+Store = Annotated[
+    str | None,
+    typer.Option(
+        metavar="DIR",
+        help="Model store, a folder or an fsspec URL; LPCFG_MODEL_STORE where it is not given.",
+    ),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")]
