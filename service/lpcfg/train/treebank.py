@@ -169,9 +169,9 @@ def _mapped(
     workers = min(workers, len(pieces))
     if workers < 2:
         return [code(piece) for piece in pieces]
-    # Not 'fork': the caller may run threads (BLAS, numba), whose locks a forked child inherits.
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([__name__])
+    # Not "fork": the caller may run threads (BLAS, numba), whose locks a forked child inherits. Not
+    # "forkserver": its workers are not counted among our children when the stage is measured.
+    context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(workers, context) as pool:
         return list(pool.map(code, pieces))
 
