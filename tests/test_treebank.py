@@ -23,8 +23,18 @@ from lpcfg.train.treebank import (
     node_rules,
     read_forest,
     strees_of,
+    unmarked,
 )
-from lpcfg.trees import LEAF_MARK, Tree, binarize, normalize, read, restore, split_chain
+from lpcfg.trees import (
+    LEAF_MARK,
+    SIBLING_MARK,
+    Tree,
+    binarize,
+    normalize,
+    read,
+    restore,
+    split_chain,
+)
 
 ARRAYS = ("symbol", "left", "right", "parent", "start", "end", "word", "tree_start")
 
@@ -238,6 +248,13 @@ def test_sibling_marks_seen_too_rarely_are_dropped() -> None:
     assert np.bincount(forest.symbol)[:2].tolist() == [2, 3]
     kept = forest_from(often + seldom, horizontal=1, sibling_threshold=2)
     assert kept.symbols[:2] == ("@V<B", "@V<D")
+
+
+def test_without_marks_a_forest_is_that_of_bare_intermediates(treebanks: Path) -> None:
+    source = treebanks / "gum" / "dev.mrg"
+    marked = read_forest(source, horizontal=1)
+    assert any(SIBLING_MARK in name for name in marked.symbols)
+    assert contents(unmarked(marked)) == contents(read_forest(source, horizontal=0))
 
 
 def test_the_fingerprint_is_that_of_the_trees() -> None:

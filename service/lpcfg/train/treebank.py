@@ -11,7 +11,7 @@ import multiprocessing
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
 import numpy as np
@@ -35,8 +35,8 @@ from lpcfg.trees import (
 
 Bools = NDArray[np.bool_]
 
-# Bytes of text a process takes at a time: 1/16 of CRAFT, so that two processes end together.
-_PIECE = 1 << 19
+# Bytes of text a process takes at a time: an eighth of CRAFT, so that two processes end together.
+_PIECE = 1 << 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,7 +166,8 @@ def _pieces(text: str) -> Iterator[bytes]:
 def _mapped(
     code: "partial[_Part | None]", pieces: Sequence[bytes], workers: int
 ) -> "list[_Part | None]":
-    workers = min(workers, len(pieces))
+    # Two pieces a worker at least: one takes as long to read as a process takes to start, 0.2 s.
+    workers = min(workers, len(pieces) // 2)
     if workers < 2:
         return [code(piece) for piece in pieces]
     # Not "fork": the caller may run threads (BLAS, numba), whose locks a forked child inherits. Not
@@ -348,6 +349,16 @@ def _structure(leaf: Bools, tree_start: Longs) -> tuple[Ints, Ints, Ints, Ints, 
     first = np.empty(n, np.int64)
     first[order] = order[np.maximum.accumulate(np.where(leaf[order], np.arange(n), 0))]
     return left, right, parent, (end[first] - 1).astype(np.int32), end.astype(np.int32)
+
+
+def unmarked(forest: Forest) -> Forest:
+    """The forest of the same trees without sibling marks (horizontal = 0)."""
+    bare = [_unmarked(name) for name in forest.symbols[: forest.n_internal]]
+    symbols = (*sorted(set(bare)), *forest.symbols[forest.n_internal :])
+    number = {name: a for a, name in enumerate(symbols)}
+    table = np.array([number[name] for name in (*bare, *symbols[len(set(bare)) :])], np.int32)
+    n_internal = len(symbols) - len(forest.symbols) + forest.n_internal
+    return replace(forest, symbols=symbols, n_internal=n_internal, symbol=table[forest.symbol])
 
 
 def strees_of(forest: Forest) -> list[Tree]:

@@ -1,0 +1,30 @@
+"""The treebank PCFG: one latent state a symbol, relative frequencies (m = 1).
+
+It is an estimator of its own, and the coarse grammar that prunes the charts of all others.
+"""
+
+import numpy as np
+
+from lpcfg.grammar import Grammar, Ints, Tables
+from lpcfg.train.treebank import Forest
+
+
+def estimate(forest: Forest, grammar: Grammar, node_rule: Ints) -> Tables:
+    """Tables of one state: C = count(a → b c) / count(a), c¹ = the share of trees rooted in a.
+
+    c∞ is 1: p(x | a) is the lexicon's weight.
+    """
+    symbol = np.bincount(forest.symbol, minlength=grammar.n_symbols)
+    rule = np.bincount(node_rule[~forest.is_leaf], minlength=grammar.n_rules)
+    roots = np.bincount(forest.symbol[forest.roots], minlength=grammar.n_symbols)
+    one_each = np.ones(grammar.n_rules)
+    return Tables(
+        grammar=grammar,
+        states=np.ones(grammar.n_symbols, np.int32),
+        terms=np.ones(grammar.n_rules, np.int32),
+        parent=rule / symbol[grammar.rules[:, 0]],
+        left=one_each,
+        right=one_each,
+        c_inf=np.ones(len(grammar.entries)),
+        c_one=roots / forest.n_trees,
+    )
