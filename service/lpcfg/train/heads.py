@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lpcfg.grammar import Ints, Longs, frozen
-from lpcfg.train.treebank import LEAF_MARK, SIBLING_MARK, Forest
-from lpcfg.trees import is_intermediate, split_chain, unescape
+from lpcfg.train.treebank import Forest
+from lpcfg.trees import SIBLING_MARK, is_intermediate, split_chain, unescape
 
 OWN = "="
 _NOUNS = "NN NNS NNP NNPS NML NX"
@@ -99,7 +99,7 @@ def head_leaves(forest: Forest, by_depth: Sequence[Longs]) -> Ints:
 def head_tags(forest: Forest) -> tuple[Ints, int]:
     """The part of speech of every symbol, as a number (a preterminal chain's bottom label), and
     how many numbers there are. An in-terminal has none: -1."""
-    names = [split_chain(name.removesuffix(LEAF_MARK))[-1] for name in _preterminals(forest)]
+    names = [split_chain(name)[-1] for name in _preterminals(forest)]
     tags = sorted(set(names))
     number = {tag: k for k, tag in enumerate(tags)}
     inside = [-1] * forest.n_internal
@@ -118,7 +118,7 @@ def _labels(symbols: Sequence[str]) -> tuple[Ints, Ints, list[str]]:
         if is_intermediate(name):
             chain = [unescape(name[1:].partition(SIBLING_MARK)[0])]
         else:
-            chain = split_chain(name.removesuffix(LEAF_MARK))
+            chain = split_chain(name)
         base.append(number.setdefault(chain[-1], len(number)))
         top.append(number.setdefault(chain[0], len(number)))
     return np.array(base, np.int32), np.array(top, np.int32), list(number)
