@@ -8,7 +8,7 @@
 Words are kept as they stand in the brackets: the token `(` is the word `-LRB-` here, and
 `ptb_escape` and `ptb_unescape` lead from one to the other. Only ASCII white space separates what
 stands in brackets; a no-break space is part of its word. A leaf has one word even where the
-treebank put a space into it (CRAFT has four such: `(NN Xpd TTD)` is one token); any white space
+treebank put a space into it (CRAFT has five such: `(NN Xpd TTD)` is one token); any white space
 inside is read as one space.
 
 Symbols of s-trees, with every original label passed through `escape` first:
@@ -103,8 +103,8 @@ class Tree:
 # Reading ------------------------------------------------------------------------------------------
 
 _SPACES = " \t\n\r\f\v"
-# An opening bracket with its label, for a leaf also its word (first piece, all others) and every ')'
-# that follows; or, last, any character that is out of place. A text cut before any '(' falls into
+# An opening bracket with its label, for a leaf also its word (first piece, all others) and all ')'
+# that follow; or, last, any character that is out of place. A text cut before any '(' falls into
 # the same matches.
 _OPENING = re.compile(
     rf"\([{_SPACES}]*+([^{_SPACES}()]*+)[{_SPACES}]*+"
@@ -138,6 +138,8 @@ def read_string(
     text: str, *, source: str = "<string>", max_depth: int = MAX_DEPTH
 ) -> Iterator[Tree]:
     """Every tree of a text; source names it in errors."""
+    if max_depth < 1:
+        raise InputError(f"expected a depth limit of at least 1, got {max_depth}: raise it")
     text = text.removeprefix(_BOM)
     builder = _Builder(max_depth)
     empty = True
@@ -206,8 +208,8 @@ def _text(stream: IO[str] | IO[bytes], source: str) -> str:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         before = error.object[: error.start].decode("utf-8", "replace").removeprefix(_BOM)
-        problem = f"expected UTF-8, got the byte 0x{error.object[error.start]:02x}"
-        problem += ": convert the file to UTF-8"
+        byte = error.object[error.start]
+        problem = f"expected UTF-8, got the byte 0x{byte:02x}: convert the text to UTF-8"
         raise _error(problem, before, len(before), source) from error
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise InputError(
@@ -383,11 +385,15 @@ def _hold(stack: list[_Open], word: str) -> str | None:
 def _second_tree(text: str) -> int:
     """Where the second tree of a text begins."""
     depth = 0
+    starts = []
     for match in re.finditer(r"[()]", text):
-        depth += 1 if match[0] == "(" else -1
+        if match[0] == ")":
+            depth -= 1
+            continue
         if depth == 0:
-            break
-    return text.index("(", match.end())
+            starts.append(match.start())
+        depth += 1
+    return starts[1]
 
 
 def _error(problem: str, text: str, offset: int, source: str) -> TreebankError:
@@ -497,9 +503,7 @@ def _clean(node: Tree, children: list[Tree | None]) -> Tree | None:
 @lru_cache(maxsize=1 << 16)
 def _bare(label: str) -> str:
     """A label without its function tags and indices."""
-    return (
-        label[:1] + re.split("[-=]", label[1:], maxsplit=1)[0] if label[:1] not in "-=" else label
-    )
+    return label if label.startswith(("-", "=")) else re.split("[-=]", label, maxsplit=1)[0]
 
 
 # S-trees ------------------------------------------------------------------------------------------
