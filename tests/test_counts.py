@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from lpcfg.grammar import Tables
-from lpcfg.lexicon import Lexicon
+from lpcfg.lexicon import Emitter, Lexicon
 from lpcfg.train import counts
 from lpcfg.train.treebank import (
     Forest,
@@ -57,7 +57,7 @@ def test_the_probability_of_a_tree_is_the_product_of_its_relative_frequencies() 
         got = float(tables.root_vector(symbol_ids[stree.label])[0])
         got *= prod(tables.dense(rule[node]).item() for node in nodes if rule[node] >= 0)
         for leaf in stree.leaves():
-            emissions = lexicon.emissions(grammar, leaf.tokens())
+            emissions = Emitter(grammar, lexicon)(leaf.tokens())
             at = emissions.symbol.tolist().index(symbol_ids[leaf.label])
             got *= float(emissions.weight[at])
         expected = naive_probability(strees_of(forest), t)

@@ -1,0 +1,221 @@
+"""How a model is trained, as one frozen object: from a TOML file, then from options.
+
+    rare_threshold = 3
+
+    [[members]]                 # one, or several that are averaged
+    estimator = "counts"
+
+docs/training.md lists every key. A key outside `members` is one of `TrainingConfig`; a key of a
+member other than `estimator` and `seed` is one of its estimator's settings.
+"""
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+from lpcfg.errors import TrainingError
+from lpcfg.lexicon import SIGNATURES
+from lpcfg.train.estimators import did_you_mean, estimator
+from lpcfg.trees import MAX_DEPTH
+
+DEFAULT_ESTIMATOR = "counts"
+_LEAST = {"sibling_threshold": 0, "rare_threshold": 0, "max_depth": 1, "seed": 0}
+
+
+@dataclass(frozen=True)
+class Member:
+    """One estimator of an ensemble, with its own settings.
+
+    `seed` is None for the configuration's seed plus the member's place, counted from 0.
+    """
+
+    estimator: str
+    settings: Any
+    seed: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.seed is not None:
+            _check_least("seed", self.seed, 0)
+
+    def as_json(self) -> dict[str, object]:
+        return {"estimator": self.estimator, "seed": self.seed, **asdict(self.settings)}
+
+
+def member(name: str = DEFAULT_ESTIMATOR, **settings: object) -> Member:
+    """A member with some settings and otherwise the defaults of its estimator."""
+    return _member({"estimator": name, **settings}, "this member")
+
+
+@dataclass(frozen=True)
+class TrainingConfig:
+    """How a model is trained. The defaults are those of `lpcfg train`.
+
+    horizontal           1 marks intermediate symbols with their last child (`@VP<PP`), 0 does not
+    sibling_threshold    such marks are dropped where seen less often than this
+    rare_threshold       words seen less often than this share the terminal of their signature;
+                         0 makes every word a terminal and knows no others
+    language             whose signatures: english or neutral
+    max_depth            nested brackets a tree may have
+    seed                 where all randomness starts
+    members              the estimators, each over the same grammar and lexicon
+    """
+
+    horizontal: Literal[0, 1] = 1
+    sibling_threshold: int = 20
+    rare_threshold: int = 3
+    language: str = "english"
+    max_depth: int = MAX_DEPTH
+    seed: int = 1
+    members: tuple[Member, ...] = field(default_factory=lambda: (member(),))
+
+    def __post_init__(self) -> None:
+        for name, least in _LEAST.items():
+            _check_least(name, getattr(self, name), least)
+        if self.language not in SIGNATURES:
+            raise TrainingError(
+                f"expected `language` among {', '.join(SIGNATURES)}, got {self.language!r}: "
+                "use `neutral` for a language without rules of its own"
+            )
+        if not self.members:
+            raise TrainingError(
+                "expected at least one member, got none: add `[[members]]` with an `estimator`"
+            )
+
+    def seeds(self) -> list[int]:
+        """The seed of every member."""
+        given = enumerate(self.members)
+        return [self.seed + k if m.seed is None else m.seed for k, m in given]
+
+    def as_json(self) -> dict[str, object]:
+        own = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "members"}
+        return {**own, "members": [one.as_json() for one in self.members]}
+
+
+def _check_least(name: str, value: int, least: int) -> None:
+    if value < least:
+        raise TrainingError(f"expected `{name}` of at least {least}, got {value}: raise or omit it")
+
+
+def read_config(path: str | Path) -> TrainingConfig:
+    """The configuration of a TOML file."""
+    try:
+        content = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+    except tomllib.TOMLDecodeError as error:
+        raise TrainingError(f"{path}: expected TOML: {error}: correct the file") from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise TrainingError(
+            f"expected a readable TOML file, got {error}: check the path and the encoding"
+        ) from error
+    try:
+        return config_of(content)
+    except TrainingError as error:
+        raise TrainingError(f"{path}: {error}") from error
+
+
+def config_of(content: Mapping[str, object]) -> TrainingConfig:
+    """The configuration with these keys, and the defaults for all others."""
+    given = dict(content)
+    members = given.pop("members", None)
+    values = _checked(TrainingConfig, given, "the configuration")
+    if members is not None:
+        values["members"] = _members(members)
+    return TrainingConfig(**values)
+
+
+def overridden(config: TrainingConfig, options: Mapping[str, object]) -> TrainingConfig:
+    """The configuration with what options say; those that are None say nothing.
+
+    `estimator` replaces all members by one. Any other option is a key of the configuration, or
+    a setting of its members: of every one that has it, and at least one must.
+    """
+    given = {name: value for name, value in options.items() if value is not None}
+    if "estimator" in given:
+        name = str(given.pop("estimator"))
+        config = replace(config, members=(member(name),))
+    own = {f.name for f in fields(TrainingConfig)} - {"members"}
+    for_all = {name: value for name, value in given.items() if name not in own}
+    members = tuple(_with(one, for_all) for one in config.members)
+    for name in for_all:
+        if not any(name in _settings(one) for one in config.members):
+            used = ", ".join(dict.fromkeys(one.estimator for one in config.members))
+            raise TrainingError(
+                f"expected a setting of {used}, got `{name}`: omit it or choose an estimator "
+                "that has it"
+            )
+    values = {name: value for name, value in given.items() if name in own}
+    checked = _checked(TrainingConfig, values, "the options")
+    return replace(config, members=members, **checked)
+
+
+def _settings(one: Member) -> set[str]:
+    return {f.name for f in fields(one.settings)}
+
+
+def _with(one: Member, options: Mapping[str, object]) -> Member:
+    given = {name: value for name, value in options.items() if name in _settings(one)}
+    checked = _checked(type(one.settings), given, f"the settings of {one.estimator}")
+    return replace(one, settings=replace(one.settings, **checked))
+
+
+def _members(content: object) -> tuple[Member, ...]:
+    if not isinstance(content, Sequence) or not all(isinstance(one, Mapping) for one in content):
+        raise TrainingError(
+            f"expected a list of tables in `members`, got {content!r}: write `[[members]]`"
+        )
+    return tuple(_member(one, f"member {k}") for k, one in enumerate(content, start=1))
+
+
+def _member(content: Mapping[str, object], where: str) -> Member:
+    given = dict(content)
+    name = given.pop("estimator", DEFAULT_ESTIMATOR)
+    settings = estimator(str(name)).settings
+    seed = {"seed": given.pop("seed")} if "seed" in given else {}
+    checked_seed = _checked(TrainingConfig, seed, where)
+    values = _checked(settings, given, f"{where} ({name})")
+    return Member(str(name), settings(**values), **checked_seed)
+
+
+def _checked(kind: type[Any], given: Mapping[str, object], where: str) -> dict[str, Any]:
+    """What was given for a dataclass, every value of its field's type."""
+    hints = get_type_hints(kind)
+    result = {}
+    for name, value in given.items():
+        if name not in hints:
+            raise TrainingError(
+                f"expected a key that {where} can have ({', '.join(hints) or 'none'}), "
+                f"got `{name}`{did_you_mean(name, hints)}"
+            )
+        result[name] = _as(hints[name], value, f"`{name}` of {where}")
+    return result
+
+
+def _as(hint: Any, value: object, where: str) -> object:
+    """The value as a field of a type holds it."""
+    if get_origin(hint) is Literal:
+        accepted = value in get_args(hint) and type(value) in map(type, get_args(hint))
+        wanted = f"one of {', '.join(map(repr, get_args(hint)))}"
+    elif get_origin(hint) in (Union, UnionType):
+        return None if value is None else _as(_some(hint), value, where)
+    elif get_origin(hint) is tuple:
+        if isinstance(value, Sequence) and not isinstance(value, str):
+            return tuple(_as(get_args(hint)[0], item, f"an item in {where}") for item in value)
+        accepted, wanted = False, "a list"
+    elif hint is float:
+        accepted, wanted = type(value) in (int, float), "a number"
+        value = float(value) if accepted else value  # type: ignore[arg-type]
+    else:
+        accepted, wanted = type(value) is hint, _KINDS[hint]
+    if not accepted:
+        raise TrainingError(f"expected {wanted} for {where}, got {value!r}: correct it")
+    return value
+
+
+_KINDS = {int: "a whole number", str: "text", bool: "true or false"}
+
+
+def _some(hint: Any) -> Any:
+    """What a value that may be None is otherwise."""
+    return next(one for one in get_args(hint) if one is not NoneType)

@@ -1,0 +1,71 @@
+"""Every estimator by its name. A new one is a line in `ESTIMATORS`."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any
+
+from lpcfg.errors import TrainingError
+from lpcfg.grammar import Grammar, Ints, Tables
+from lpcfg.train import counts
+from lpcfg.train.stages import Stages
+from lpcfg.train.treebank import Forest
+
+Facts = Mapping[str, object]
+
+
+@dataclass(frozen=True, eq=False)
+class Job:
+    """What an estimator learns from, and what it may use for that.
+
+    Node v has rule node_rule[v] or entry node_entry[v] of the grammar, -1 where it has none.
+    """
+
+    forest: Forest
+    grammar: Grammar
+    node_rule: Ints
+    node_entry: Ints
+    seed: int
+    workers: int
+    stages: Stages
+
+
+@dataclass(frozen=True)
+class CountsSettings:
+    """Relative frequencies have nothing to set."""
+
+
+@dataclass(frozen=True)
+class Estimator:
+    """`settings` is a frozen dataclass; `estimate` makes tables, and facts for the manifest."""
+
+    settings: type[Any]
+    estimate: Callable[[Job, Any], tuple[Tables, Facts]]
+
+
+def _counts(job: Job, settings: CountsSettings) -> tuple[Tables, Facts]:
+    del settings
+    return counts.estimate(job.forest, job.grammar, job.node_rule), {}
+
+
+ESTIMATORS: Mapping[str, Estimator] = {
+    "counts": Estimator(CountsSettings, _counts),
+}
+
+
+def estimator(name: str) -> Estimator:
+    """The estimator of a name."""
+    if name not in ESTIMATORS:
+        known = ", ".join(ESTIMATORS)
+        raise TrainingError(
+            f"expected an estimator among {known}, got {name!r}{did_you_mean(name, ESTIMATORS)}"
+        )
+    return ESTIMATORS[name]
+
+
+def did_you_mean(name: str, known: Mapping[str, object]) -> str:
+    """The cure for a name that is not known."""
+    close = get_close_matches(name, known, n=1)
+    if close:
+        return f": did you mean `{close[0]}`?"
+    return ": use one of them" if known else ": remove it"
