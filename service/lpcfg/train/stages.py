@@ -3,7 +3,7 @@
 import os
 import resource
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 
@@ -94,7 +94,7 @@ def _cpu_seconds() -> float:
     return sum(usage.ru_utime + usage.ru_stime for usage in _usage())
 
 
-def stage_table(records: list[StageRecord]) -> str:
+def stage_table(records: Sequence[StageRecord]) -> str:
     """Stages as a text table, with their sum below."""
     rows: list[tuple[str, ...]] = [("stage", "seconds", "CPU s", "items", "peak MB", "worker MB")]
     for record in records:
