@@ -39,6 +39,8 @@ Ints = NDArray[np.int32]
 Longs = NDArray[np.int64]
 Floats = NDArray[np.floating[Any]]
 Doubles = NDArray[np.float64]
+Singles = NDArray[np.float32]
+Bools = NDArray[np.bool_]
 Scalar = TypeVar("Scalar", bound=np.generic)
 
 
@@ -198,8 +200,10 @@ class Tables:
     def rule(self, r: int) -> tuple[Floats, Floats, Floats]:
         """Rule r's terms: (K_r, m_a), (K_r, m_b), (K_r, m_c)."""
         sides = []
-        for start, flat in zip(self.side_start, (self.parent, self.left, self.right), strict=True):
-            sides.append(flat[start[r] : start[r + 1]].reshape(self.terms[r], -1))
+        flats = (self.parent, self.left, self.right)
+        for symbol, start, flat in zip(self.grammar.rules[r], self.side_start, flats, strict=True):
+            shape = self.terms[r], self.states[symbol]
+            sides.append(flat[start[r] : start[r + 1]].reshape(shape))
         return sides[0], sides[1], sides[2]
 
     def dense(self, r: int) -> Doubles:

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lpcfg.errors import TrainingError
-from lpcfg.grammar import Doubles, Emissions, Grammar, Ints, Longs, frozen
+from lpcfg.grammar import Bools, Doubles, Emissions, Grammar, Ints, Longs, frozen
 from lpcfg.trees import split_chain
 
 MARK = "\x00"
@@ -140,9 +140,9 @@ class Lexicon:
             )
         order = np.lexsort((pairs[:, 0], pairs[:, 1]))
         pairs, counts = pairs[order], counts[order]
-        seen = _Seen(
-            words, pairs, counts, tags_of(symbols)[1], rare_threshold, SIGNATURES[language]
-        )
+        symbol_count = np.bincount(pairs[:, 0], counts, len(symbols)).astype(np.int64)
+        tag_of = tags_of(symbols, symbol_count > 0)[1]
+        seen = _Seen(words, pairs, counts, tag_of, rare_threshold, SIGNATURES[language])
         classes = seen.signatures()
         own = [MARK + s for s, n in zip(classes.names, classes.rare, strict=True) if n]
         known = [w for w, n in zip(words, seen.total, strict=True) if n >= rare_threshold]
@@ -153,7 +153,7 @@ class Lexicon:
             language=language,
             rare_threshold=rare_threshold,
             symbols=tuple(symbols),
-            symbol_count=frozen(np.bincount(pairs[:, 0], counts, len(symbols)).astype(np.int64)),
+            symbol_count=frozen(symbol_count),
             terminals=terminals,
             words=tuple(words),
             word_terminal=frozen(
@@ -175,17 +175,16 @@ class Lexicon:
     @cached_property
     def tags(self) -> tuple[str, ...]:
         """The tags at the bottom of the preterminals, as people write them."""
-        return tags_of(self.symbols)[0]
+        return tags_of(self.symbols, self.symbol_count > 0)[0]
 
     @cached_property
     def tag_of(self) -> Ints:
-        """The tag of every symbol (meaningless for in-terminals)."""
-        return tags_of(self.symbols)[1]
+        """The tag of every preterminal (0 at in-terminals)."""
+        return tags_of(self.symbols, self.symbol_count > 0)[1]
 
     @cached_property
     def tag_ids(self) -> Mapping[str, int]:
-        """Tags that stand over words (labels of in-terminals do not)."""
-        return {self.tags[t]: t for t in np.unique(self.tag_of[self.symbol_count > 0]).tolist()}
+        return {tag: t for t, tag in enumerate(self.tags)}
 
     @cached_property
     def word_ids(self) -> Mapping[str, int]:
@@ -244,12 +243,15 @@ class Lexicon:
         return share
 
 
-def tags_of(symbols: Sequence[str]) -> tuple[tuple[str, ...], Ints]:
-    """The distinct labels at the bottom of symbols' chains, and which of them each symbol has."""
-    bottoms = [(split_chain(symbol) or [symbol])[-1] for symbol in symbols]
-    names = tuple(sorted(set(bottoms)))
+def tags_of(symbols: Sequence[str], preterminal: Bools) -> tuple[tuple[str, ...], Ints]:
+    """The distinct labels at the bottom of preterminals, and every preterminal's (0 elsewhere)."""
+    bottoms = {a: split_chain(symbols[a])[-1] for a in np.flatnonzero(preterminal).tolist()}
+    names = tuple(sorted(set(bottoms.values())))
     ids = {name: t for t, name in enumerate(names)}
-    return names, np.array([ids[bottom] for bottom in bottoms], np.int32)
+    tag_of = np.zeros(len(symbols), np.int32)
+    for a, bottom in bottoms.items():
+        tag_of[a] = ids[bottom]
+    return names, frozen(tag_of)
 
 
 @dataclass(frozen=True, eq=False)

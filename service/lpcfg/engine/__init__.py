@@ -1,0 +1,1 @@
+"""Inference: the exact recursion, and the pruned one that serves."""

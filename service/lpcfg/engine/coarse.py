@@ -1,0 +1,131 @@
+"""The coarse pass: the m = 1 grammar says which items and edges of a chart are worth tensors.
+
+While the chart is built, an item is kept only where its estimated posterior is not too small; the
+estimate looks at the words on both sides through a model of tags (`kernels.look_around`). What is
+kept gets exact coarse posteriors, and what falls below `Thresholds.item` and `.edge` goes. Where
+that leaves no analysis, the chart is built again with lower estimates.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from lpcfg.engine import kernels
+from lpcfg.engine.kernels import Bounds, Chart, Rules, Words
+from lpcfg.grammar import Bools, Doubles, Emissions, Ints, Tables, frozen
+
+
+@dataclass(frozen=True)
+class Thresholds:
+    """Posteriors below which items and edges are left out; `estimate` while the chart is built."""
+
+    estimate: float = 1e-6
+    item: float = 5e-5
+    edge: float = 1e-5
+
+    def wider(self) -> "Thresholds":
+        """A chart built with an estimate a thousand times lower."""
+        return replace(self, estimate=self.estimate / 1e3)
+
+
+TRIES = 3
+"""Charts built, each with lower estimates, before a sentence is given up."""
+
+OPEN = Thresholds(0.0, 0.0, 0.0)
+"""Nothing is left out."""
+
+
+@dataclass(frozen=True, eq=False)
+class ContextTables:
+    """What stands beside constituents, counted in a treebank (see `kernels.Context`)."""
+
+    transition: Doubles
+    before: Doubles
+    after: Doubles
+
+
+@dataclass(frozen=True, eq=False)
+class Pruned:
+    """A chart with the posteriors of its items and edges, and the coarse log p(x)."""
+
+    length: int
+    chart: Chart
+    item: Doubles
+    edge: Doubles
+    log_probability: float
+    widened: int
+
+
+class Coarse:
+    """The m = 1 grammar, ready to prune."""
+
+    def __init__(self, tables: Tables, context: ContextTables, tag: Ints, share: Doubles) -> None:
+        self._rules = rules_by_children(tables)
+        self._context = kernels.Context(
+            context.transition,
+            frozen(context.transition.T),
+            context.before,
+            context.after,
+            tag,
+            share,
+        )
+
+    def prune(
+        self, emissions: Emissions, thresholds: Thresholds, limits: "Limits | None" = None
+    ) -> Pruned | None:
+        """The chart of what may be, or None where the grammar has no analysis at all."""
+        n = emissions.length
+        words = Words(emissions.start, emissions.symbol, emissions.entry, emissions.weight)
+        left, right, weight, exponent = kernels.look_around(words, self._context)
+        words = words._replace(weight=weight)
+        taken_out = float(exponent.sum()) * np.log(2.0)
+        limits = limits or Limits.none(n)
+        for widened in range(TRIES):
+            chart = kernels.build_chart(
+                self._rules, words, left, right, limits.bounds(thresholds.estimate)
+            )
+            total, item, edge = kernels.coarse_posteriors(chart, self._rules.root, n)
+            if total > 0.0:
+                chart, item, edge = kernels.prune(
+                    chart, item, edge, thresholds.item, thresholds.edge, n
+                )
+            if len(chart.symbol) and total > 0.0:
+                return Pruned(n, chart, item, edge, np.log(total) + taken_out, widened)
+            thresholds = thresholds.wider()
+        return None
+
+
+@dataclass(frozen=True, eq=False)
+class Limits:
+    """Which cells are closed (1) or admit only the symbols of a row of `allowed` (2 + row)."""
+
+    cell: Ints
+    allowed: Bools
+
+    @classmethod
+    def none(cls, n: int) -> "Limits":
+        return cls(np.zeros((n + 1, n + 1), np.int32), np.ones((1, 1), np.bool_))
+
+    def bounds(self, least: float) -> Bounds:
+        return Bounds(self.cell, self.allowed, least)
+
+
+def rules_by_children(tables: Tables) -> Rules:
+    """The m = 1 tables, by pairs of children."""
+    rules = tables.grammar.rules
+    n = tables.grammar.n_symbols
+    order = np.lexsort((rules[:, 0], rules[:, 2], rules[:, 1]))
+    code = rules[order, 1].astype(np.int64) * n + rules[order, 2]
+    distinct, first = np.unique(code, return_index=True)
+    pair = np.full((n, n), -1, np.int32)
+    pair.ravel()[distinct] = np.arange(len(distinct))
+    q = np.array([tables.dense(r).item() for r in order])
+    return Rules(
+        pair=frozen(pair),
+        pair_start=frozen(np.append(first, len(order)).astype(np.int32)),
+        best=frozen(np.maximum.reduceat(q, first)) if len(q) else q,
+        parent=frozen(rules[order, 0]),
+        rule=frozen(order.astype(np.int32)),
+        q=frozen(q),
+        root=frozen(np.asarray(tables.c_one, np.float64)),
+    )
