@@ -87,8 +87,9 @@ def decompose_rows(
     """π and r of a matrix whose rows have pivots (section 5.2), its columns arbitrary.
 
     `candidates` are the rows that may be pivots (default: all). With counts, name the frequent
-    ones: points of rare rows are noise, and noise is what lies farthest out. `shrinkage`, in units
-    of Q, is `projection`'s. Rows that are all zero get the weights π.
+    ones: points of rare rows are noise, and noise is what lies farthest out. The projection is
+    that of their rows, lest it spend dimensions on what sets only other rows apart. `shrinkage`,
+    in units of Q, is the projection's. Rows that are all zero get the weights π.
     """
     table = _as_counts(matrix)
     if not 1 <= m <= min(table.shape):
@@ -98,8 +99,14 @@ def decompose_rows(
         )
     mass = np.asarray(table.sum(axis=1), dtype=np.float64).ravel()
     seen = np.flatnonzero(mass)
-    points = conditional_means(table, projection(table, m, shrinkage=shrinkage, seed=seed), mass)
     allowed = seen if candidates is None else np.intersect1d(candidates, seen)
+    if len(allowed) < m:
+        raise TrainingError(
+            f"expected at least {m} rows that may be pivots of {m} states, got {len(allowed)}: "
+            "ask for fewer states"
+        )
+    columns = projection(table[allowed], m, shrinkage=shrinkage, seed=seed)
+    points = conditional_means(table, columns, mass)
     pivots = find_pivots(points, m, allowed)
     weights = convex_weights(points, points[pivots], tolerance=tolerance)
     emitted, prior = emissions(weights, mass)

@@ -1,0 +1,248 @@
+"""Estimation of latent-class bigram models: EM, pivots, and EM from pivots.
+
+All maximise, by EM and over r, or over r and s, the penalised likelihood
+
+    L(r, s) = Σ count(w1, w2) log Σ_h r(h|w1) s(w2|h)  +  c Σ_{w1,h} π(h) log r(h|w1):
+
+a context's state distribution has c pseudo-counts distributed as π. c = 0 is the maximum
+likelihood of the paper. As there, the number of steps is the one best on a development text.
+
+    EM        r, s from slight perturbations of symmetry; π uniform
+    pivot     s and π by pivots among the words w2 (ACL14, section 5.2, on Qᵀ), then r by EM with s
+              fixed, which is concave (section 8)
+    pivot+EM  the same, then EM over r and s
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import numpy as np
+from numba import njit
+from scipy import sparse
+
+from lpcfg.errors import SettingsError, TrainingError
+from lpcfg.grammar import Doubles, Longs
+from lpcfg.lm.corpus import Sentence, Vocabulary
+from lpcfg.lm.model import LanguageModel, Training, perplexity
+from lpcfg.train.pivot_decomposition import decompose_rows, emissions
+
+Estimator = Literal["em", "pivot", "pivot+em"]
+
+PATIENCE = 3
+"""EM stops after so many steps without a better development perplexity: it has one minimum
+over the steps, and ripples of a step or two around it."""
+CCA_SHRINKAGE = 200.0
+"""In bigrams. Chosen on the first half of Brown's development text, with the two below."""
+PIVOT_COUNT = 50
+"""A pivot occurs so often, or is among the PIVOTS_PER_STATE · m most frequent words."""
+PIVOTS_PER_STATE = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Parameters:
+    """r(h|w1), (|V| + 1, m); s(w2|h), (|V|, m); π(h), (m,)."""
+
+    contexts: Doubles
+    words: Doubles
+    prior: Doubles
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One EM step: what it improved on, and where it led."""
+
+    words_too: bool
+    """over r and s, not over r alone"""
+    number: int
+    objective: float
+    """L before the step"""
+    dev_perplexity: float
+    """after the step"""
+
+
+def train_lm(
+    train: Sequence[Sentence],
+    dev: Sequence[Sentence],
+    *,
+    estimator: Estimator = "pivot+em",
+    states: int = 256,
+    seed: int = 0,
+    min_count: int = 2,
+    prior: float = 3.0,
+    max_steps: int = 100,
+    on_step: Callable[[Step], None] | None = None,
+) -> LanguageModel:
+    """A model of `train`, its number of EM steps chosen on `dev`.
+
+    Words seen fewer than `min_count` times are one unknown word; `prior` is c above.
+    """
+    _check(estimator, prior, max_steps)
+    vocabulary = Vocabulary.of(train, min_count)
+    if not 1 <= states <= len(vocabulary.words):
+        raise TrainingError(
+            f"expected 1 to {len(vocabulary.words)} states, the size of the vocabulary, "
+            f"got {states}"
+        )
+    task = _Task(
+        vocabulary.bigrams(train), vocabulary.scored_bigrams(dev), prior, max_steps, on_step
+    )
+    pivot_steps = steps = 0
+    if estimator == "em":
+        found = symmetric_start(task.bigrams, states, seed)
+    else:
+        found = pivot_start(task.bigrams, states, prior, seed)
+        found, pivot_steps, reached = _climb(task, found, words_too=False)
+    if estimator != "pivot":
+        found, steps, reached = _climb(task, found, words_too=True)
+    record = Training(
+        estimator=estimator,
+        states=states,
+        seed=seed,
+        min_count=min_count,
+        prior=prior,
+        pivot_steps=pivot_steps,
+        steps=steps,
+        dev_perplexity=reached,
+    )
+    return LanguageModel(vocabulary, found.contexts, found.words, record)
+
+
+def _check(estimator: str, prior: float, max_steps: int) -> None:
+    """SettingsError for a setting that is none."""
+    if estimator not in get_args(Estimator):
+        raise SettingsError(
+            f"expected an estimator of {', '.join(get_args(Estimator))}, got {estimator!r}"
+        )
+    if not 0 <= prior < np.inf:
+        raise SettingsError(f"expected a finite prior of at least 0, got {prior}")
+    if max_steps < 1:
+        raise SettingsError(f"expected at least 1 EM step, got max_steps = {max_steps}")
+
+
+def symmetric_start(bigrams: sparse.csr_matrix, m: int, seed: int) -> Parameters:
+    """Every state nearly the unigram distribution, every context nearly uniform over states."""
+    noise = np.random.default_rng(seed)
+    unigram = np.asarray(bigrams.sum(axis=0)).ravel()
+    contexts = 1 + noise.random((bigrams.shape[0], m))
+    words = unigram[:, None] * (1 + noise.random((len(unigram), m)))
+    return Parameters(
+        contexts / contexts.sum(axis=1, keepdims=True),
+        words / words.sum(axis=0),
+        np.full(m, 1 / m),
+    )
+
+
+def pivot_start(bigrams: sparse.csr_matrix, m: int, prior: float, seed: int) -> Parameters:
+    """s and π by pivots; r(h|w1) = π(h) for every context.
+
+    A rare word's place among the pivots is noise, so its p(h|w2) gets `prior` pseudo-counts
+    distributed as π: every state then has every word.
+    """
+    counts = np.asarray(bigrams.sum(axis=0)).ravel()
+    frequent = np.sort(counts)[::-1][: PIVOTS_PER_STATE * m][-1]
+    candidates = np.flatnonzero(counts >= min(PIVOT_COUNT, frequent))
+    factors = decompose_rows(
+        sparse.csr_matrix(bigrams.T),
+        m,
+        candidates=candidates,
+        shrinkage=CCA_SHRINKAGE,
+        seed=seed,
+    )
+    share = np.divide(counts, counts + prior, out=np.zeros_like(counts), where=counts > 0)[:, None]
+    weights = share * factors.weights + (1 - share) * factors.prior
+    words, _ = emissions(weights, counts)
+    return Parameters(np.tile(factors.prior, (bigrams.shape[0], 1)), words, factors.prior)
+
+
+@dataclass(frozen=True, slots=True)
+class _Task:
+    """What stays the same from step to step."""
+
+    bigrams: sparse.csr_matrix
+    dev: sparse.csr_matrix
+    prior: float
+    max_steps: int
+    on_step: Callable[[Step], None] | None
+
+
+def _climb(task: _Task, start: Parameters, *, words_too: bool) -> tuple[Parameters, int, float]:
+    """EM from `start`: the parameters best on the development text, their step, their perplexity.
+
+    At least one step is taken.
+    """
+    now, best, best_step, best_perplexity = start, start, 0, np.inf
+    for number in range(1, task.max_steps + 1):
+        now, objective = em_step(task.bigrams, now, task.prior, words_too=words_too)
+        reached = perplexity(task.dev, now.contexts, now.words)
+        if task.on_step is not None:
+            task.on_step(Step(words_too, number, objective, reached))
+        if reached < best_perplexity or best_step == 0:
+            best, best_step, best_perplexity = now, number, reached
+        if number - best_step >= PATIENCE:
+            break
+    return best, best_step, best_perplexity
+
+
+def em_step(
+    bigrams: sparse.csr_matrix, now: Parameters, prior: float, *, words_too: bool
+) -> tuple[Parameters, float]:
+    """One EM step over r, or over r and s, and L before it. L never decreases.
+
+    A context or state that nothing is seen of stays as it is.
+    """
+    for_contexts = np.zeros_like(now.contexts)
+    for_words = np.zeros_like(now.words)
+    objective = _expect(
+        bigrams.indptr,
+        bigrams.indices,
+        bigrams.data,
+        now.contexts,
+        now.words,
+        for_contexts,
+        for_words,
+    )
+    if prior > 0:
+        objective += prior * float(np.sum(np.log(now.contexts) @ now.prior))
+    counts = now.contexts * for_contexts + prior * now.prior
+    contexts = _normalised(counts, now.contexts, axis=1)
+    words = _normalised(now.words * for_words, now.words, axis=0) if words_too else now.words
+    return Parameters(contexts, words, now.prior), objective
+
+
+def _normalised(counts: Doubles, otherwise: Doubles, *, axis: int) -> Doubles:
+    """Counts as distributions along an axis; `otherwise` where they sum to zero."""
+    sums = counts.sum(axis=axis, keepdims=True)
+    result: Doubles = np.divide(counts, sums, out=otherwise.copy(), where=sums > 0)
+    return result
+
+
+@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
+def _expect(
+    row_start: Longs,
+    column: Longs,
+    count: Doubles,
+    contexts: Doubles,
+    words: Doubles,
+    for_contexts: Doubles,
+    for_words: Doubles,
+) -> float:
+    """Add expected counts, divided by r and by s, to the last two; log-likelihood back.
+
+    Sums may be reordered, so that the compiler can use vector instructions. No probability here
+    is zero: a bigram has positive probability under every start, and EM keeps it so.
+    """
+    total = 0.0
+    m = contexts.shape[1]
+    for w1 in range(len(row_start) - 1):
+        for entry in range(row_start[w1], row_start[w1 + 1]):
+            w2 = column[entry]
+            probability = 0.0
+            for h in range(m):
+                probability += contexts[w1, h] * words[w2, h]
+            total += count[entry] * np.log(probability)
+            ratio = count[entry] / probability
+            for h in range(m):
+                for_contexts[w1, h] += ratio * words[w2, h]
+                for_words[w2, h] += ratio * contexts[w1, h]
+    return total
