@@ -307,6 +307,7 @@ class ObjectStorage:
                 "folder" if info["type"] == "directory" else "file"
             )
             for info in found
+            if info["name"].rstrip("/") != path  # the marker object some tools make for a folder
         }
 
     def size(self, path: str) -> int:

@@ -73,7 +73,11 @@ class CheckedFile:
 
 
 def publish(store: str | Path, name: str, bundle: Bundle) -> Reference:
-    """Store `bundle` as the next version of `name`: all of it or, after an error, nothing."""
+    """Store `bundle` as the next version of `name`: all of it or nothing, whatever happens.
+
+    After a StoreError there is no such version, but for one case: a disk that took everything and
+    then failed to confirm the rename. What is there then is whole.
+    """
     _check_name(name)
     files, manifest_of = encode(name, bundle)
     with explained(f"publish {name} into {store}"):
