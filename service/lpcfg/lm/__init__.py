@@ -8,6 +8,6 @@ s(w2 | h)    (|V|, m): words; columns sum to one
 p(w2 | w1) = Σ_h r(h | w1) s(w2 | h)
 
 sentences = corpus.read_sentences(path)
-model = estimate.train_lm(sentences, dev, estimator="pivot+em", states=256)
+model = estimate.train_lm(sentences, dev, estimate.Options(estimator="pivot+em", states=256))
 model.perplexity(test)
 """

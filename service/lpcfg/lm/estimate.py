@@ -14,7 +14,7 @@ likelihood of the paper. As there, the number of steps is the one best on a deve
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Literal, get_args
 
 import numpy as np
@@ -37,6 +37,32 @@ CCA_SHRINKAGE = 200.0
 PIVOT_COUNT = 50
 """A pivot occurs so often, or is among the PIVOTS_PER_STATE · m most frequent words."""
 PIVOTS_PER_STATE = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What a model is to be."""
+
+    estimator: Estimator = "pivot+em"
+    states: int = 256
+    seed: int = 0
+    min_count: int = 2
+    """words seen less often are one unknown word"""
+    prior: float = 3.0
+    """c: pseudo-counts of every context's states"""
+    max_steps: int = 100
+    """of EM over r alone, and of EM over r and s"""
+
+    def __post_init__(self) -> None:
+        if self.estimator not in get_args(Estimator):
+            raise SettingsError(
+                f"expected an estimator of {', '.join(get_args(Estimator))}, got {self.estimator!r}"
+            )
+        for name in ("states", "min_count", "max_steps"):
+            if getattr(self, name) < 1:
+                raise SettingsError(f"expected `{name}` of at least 1, got {getattr(self, name)}")
+        if not 0 <= self.prior < np.inf:
+            raise SettingsError(f"expected a finite `prior` of at least 0, got {self.prior}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,60 +90,31 @@ class Step:
 def train_lm(
     train: Sequence[Sentence],
     dev: Sequence[Sentence],
+    options: Options,
     *,
-    estimator: Estimator = "pivot+em",
-    states: int = 256,
-    seed: int = 0,
-    min_count: int = 2,
-    prior: float = 3.0,
-    max_steps: int = 100,
-    on_step: Callable[[Step], None] | None = None,
+    on_step: Callable[[Step], None] = lambda _: None,
 ) -> LanguageModel:
-    """A model of `train`, its number of EM steps chosen on `dev`.
-
-    Words seen fewer than `min_count` times are one unknown word; `prior` is c above.
-    """
-    _check(estimator, prior, max_steps)
-    vocabulary = Vocabulary.of(train, min_count)
-    if not 1 <= states <= len(vocabulary.words):
+    """A model of `train`, its number of EM steps the best on `dev`, told of as they are taken."""
+    vocabulary = Vocabulary.of(train, options.min_count)
+    bigrams, held_out = vocabulary.bigrams(train), vocabulary.scored_bigrams(dev)
+    if options.states > len(vocabulary.words):
         raise TrainingError(
-            f"expected 1 to {len(vocabulary.words)} states, the size of the vocabulary, "
-            f"got {states}"
+            f"expected at most {len(vocabulary.words)} states, the size of the vocabulary, "
+            f"got {options.states}"
         )
-    task = _Task(
-        vocabulary.bigrams(train), vocabulary.scored_bigrams(dev), prior, max_steps, on_step
-    )
+    task = _Task(bigrams, held_out, options.prior, options.max_steps, on_step)
     pivot_steps = steps = 0
-    if estimator == "em":
-        found = symmetric_start(task.bigrams, states, seed)
+    if options.estimator == "em":
+        found = symmetric_start(bigrams, options.states, options.seed)
     else:
-        found = pivot_start(task.bigrams, states, prior, seed)
+        found = pivot_start(bigrams, options.states, options.prior, options.seed)
         found, pivot_steps, reached = _climb(task, found, words_too=False)
-    if estimator != "pivot":
+    if options.estimator != "pivot":
         found, steps, reached = _climb(task, found, words_too=True)
     record = Training(
-        estimator=estimator,
-        states=states,
-        seed=seed,
-        min_count=min_count,
-        prior=prior,
-        pivot_steps=pivot_steps,
-        steps=steps,
-        dev_perplexity=reached,
+        **asdict(options), pivot_steps=pivot_steps, steps=steps, dev_perplexity=reached
     )
     return LanguageModel(vocabulary, found.contexts, found.words, record)
-
-
-def _check(estimator: str, prior: float, max_steps: int) -> None:
-    """SettingsError for a setting that is none."""
-    if estimator not in get_args(Estimator):
-        raise SettingsError(
-            f"expected an estimator of {', '.join(get_args(Estimator))}, got {estimator!r}"
-        )
-    if not 0 <= prior < np.inf:
-        raise SettingsError(f"expected a finite prior of at least 0, got {prior}")
-    if max_steps < 1:
-        raise SettingsError(f"expected at least 1 EM step, got max_steps = {max_steps}")
 
 
 def symmetric_start(bigrams: sparse.csr_matrix, m: int, seed: int) -> Parameters:
@@ -163,7 +160,7 @@ class _Task:
     dev: sparse.csr_matrix
     prior: float
     max_steps: int
-    on_step: Callable[[Step], None] | None
+    on_step: Callable[[Step], None]
 
 
 def _climb(task: _Task, start: Parameters, *, words_too: bool) -> tuple[Parameters, int, float]:
@@ -175,8 +172,7 @@ def _climb(task: _Task, start: Parameters, *, words_too: bool) -> tuple[Paramete
     for number in range(1, task.max_steps + 1):
         now, objective = em_step(task.bigrams, now, task.prior, words_too=words_too)
         reached = perplexity(task.dev, now.contexts, now.words)
-        if task.on_step is not None:
-            task.on_step(Step(words_too, number, objective, reached))
+        task.on_step(Step(words_too, number, objective, reached))
         if reached < best_perplexity or best_step == 0:
             best, best_step, best_perplexity = now, number, reached
         if number - best_step >= PATIENCE:

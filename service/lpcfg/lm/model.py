@@ -30,6 +30,7 @@ class Training(BaseModel):
     seed: int
     min_count: int
     prior: float
+    max_steps: int
     pivot_steps: int
     """EM steps over r alone, which end the pivot estimator"""
     steps: int
@@ -133,7 +134,7 @@ def _check_distributions(name: str, table: Doubles, shape: tuple[int, int], *, a
 def _read(path: Path) -> tuple[Header, Doubles, Doubles]:
     """The header and the two tables; an .npz file carries a checksum of each."""
     try:
-        with np.load(path, allow_pickle=False) as file:
+        with np.load(path) as file:
             header = Header.model_validate_json(file["header"].tobytes())
             tables = [np.ascontiguousarray(file[name]) for name in ("contexts", "words")]
     except OSError as error:
