@@ -19,7 +19,6 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import pairwise
 
 import sentencex
@@ -251,7 +250,7 @@ _TOKEN = re.compile(
                | (?<=[A-Z])&(?=[A-Z]) {_W}++ )*+
       (?: \++ (?! {_W} | /[-+−–] ) | {_SUFFIX} )
     # Marks
-    | ' (?i: s|m|d|re|ve|ll ) (?!{_W})
+    | ' (?i: s|m|d|re|ve|ll ) (?!'|{_W})
     | (?<!{_W}) ' (?i: em|til|cause|bout|tis|twas|\d\ds? ) (?!{_W})
     | '' | `` | \.{{2,}}+ | -{{2,}}+ | \*++ | =++ | ~++
     | \S
@@ -359,9 +358,10 @@ def _forms(words: Iterable[str], turns: Iterable[bool | None]) -> Iterator[str]:
         yield form
 
 
-@lru_cache(maxsize=1 << 16)
 def _form(word: str) -> str:
     """The form of a word that turns no way: folded, composed, brackets spelled out."""
+    if word.isascii() and word.isalnum():
+        return word
     form = unicodedata.normalize("NFC", _FORMS.get(word) or word.translate(_FORM_FOLDS))
     return form or word
 
