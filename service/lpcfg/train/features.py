@@ -184,6 +184,8 @@ TEMPLATES = (
 preterminals), outside at the second D."""
 
 ALL_TEMPLATES = tuple(template.name for template in TEMPLATES)
+SIMPLE_TEMPLATES = ("inside:rule", "word:identity", "outside:rule")
+"""The rule below the node and the rule above it: the simpler set of NAACL 4.3."""
 
 
 @dataclass(frozen=True, eq=False)
