@@ -91,6 +91,12 @@ def memory() -> Iterator[str]:
     yield from memory_store()
 
 
+def replace_anywhere(path: str, data: bytes) -> None:
+    system, inner = fsspec.core.url_to_fs(path)
+    system.rm_file(inner)
+    system.pipe_file(inner, data)
+
+
 def memory_store() -> Iterator[str]:
     system = fsspec.filesystem("memory")
     yield "memory://models/store"
@@ -148,10 +154,7 @@ def test_listing_tells_names_sizes_times_and_facts(anywhere: str) -> None:
 def test_listing_shows_a_torn_version_beside_the_others(anywhere: str) -> None:
     store.publish(anywhere, "en", bundle())
     store.publish(anywhere, "en", bundle())
-    path = f"{anywhere}/en/1/manifest.json"
-    fsspec.filesystem(path.partition(":")[0] if "://" in path else "file").rm(path)
-    with fsspec.open(path, "wb") as file:
-        file.write(b"{}")
+    replace_anywhere(f"{anywhere}/en/1/manifest.json", b"{}")
     torn, whole = store.list_models(anywhere)
     assert torn.problem is not None
     assert re.search(r"en/1/manifest\.json: expected the seal", torn.problem)
@@ -241,9 +244,7 @@ def test_references_that_name_nothing_say_what_there_is(
 
 
 def test_a_url_nobody_understands_is_refused() -> None:
-    with pytest.raises(
-        StoreError, match=r"expected a folder or an fsspec URL as the store, got"
-    ):
+    with pytest.raises(StoreError, match=r"expected a folder or an fsspec URL as the store, got"):
         store.list_models("nosuch://models")
 
 
@@ -482,6 +483,27 @@ def test_a_hundred_random_mutations_on_an_object_store_are_refused(memory: str) 
     assert same(store.load("en", memory), bundle(1))
 
 
+def test_a_file_of_the_wrong_size_is_refused_before_it_is_read(
+    anywhere: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.publish(anywhere, "en", bundle())
+    with fsspec.open(f"{anywhere}/en/1/CARD.md", "rb") as file:
+        size = len(file.read())
+    replace_anywhere(f"{anywhere}/en/1/CARD.md", b"x" * 9_999)
+    for kind in (storage.LocalStorage, storage.ObjectStorage):
+        monkeypatch.setattr(kind, "read", manifests_only(kind.read))
+    with pytest.raises(StoreError, match=rf"CARD\.md: expected {size} bytes, found 9999: it was"):
+        store.load("en", anywhere)
+
+
+def manifests_only(read: Callable[[Any, str], bytes]) -> Callable[[Any, str], bytes]:
+    def reading(self: Any, path: str) -> bytes:
+        assert path.endswith("manifest.json"), f"{path} was read"
+        return read(self, path)
+
+    return reading
+
+
 def test_files_that_do_not_belong_are_refused(anywhere: str) -> None:
     store.publish(anywhere, "en", bundle())
     with fsspec.open(f"{anywhere}/en/1/notes.txt", "wb") as file:
@@ -694,6 +716,31 @@ def test_any_refused_system_call_is_a_clear_error_and_no_half_version(
         assert leftovers(place) == []
 
 
+def test_everything_is_on_the_disk_before_the_rename_and_the_rename_before_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A power cut cannot be staged here; the order of fsyncs that withstands one can be pinned."""
+    steps: list[str] = []
+    fsync, rename = os.fsync, os.rename
+
+    def noted_fsync(descriptor: int) -> None:
+        path = Path(os.readlink(f"/proc/self/fd/{descriptor}"))
+        steps.append(re.sub(r"\.publish-\w+", "new", str(path.relative_to(tmp_path))))
+        fsync(descriptor)
+
+    def noted_rename(source: Path, target: Path) -> None:
+        steps.append("rename")
+        rename(source, target)
+
+    monkeypatch.setattr(os, "fsync", noted_fsync)
+    monkeypatch.setattr(os, "rename", noted_rename)
+    store.publish(tmp_path / "store", "en", bundle())
+    files_synced = [f"store/en/new/{name}" for name in sorted(FILES)]
+    assert sorted(steps[:2]) == [".", "store"]  # new folders are entries of their parents
+    assert sorted(steps[2:6]) == files_synced
+    assert steps[6:] == ["store/en/new", "rename", "store/en"]
+
+
 def test_a_file_that_may_not_grow_leaves_no_half_version(tmp_path: Path) -> None:
     store.publish(tmp_path, "en", bundle())
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -722,9 +769,7 @@ def small_disk(folder: Path, options: str) -> Iterator[Path]:
 def test_a_full_disk_leaves_no_half_version(tmp_path: Path) -> None:
     with small_disk(tmp_path / "disk", "size=64k") as disk:
         store.publish(disk, "en", bundle())
-        with pytest.raises(
-            StoreError, match=r"cannot publish en into .*No space left.*: free"
-        ):
+        with pytest.raises(StoreError, match=r"cannot publish en into .*No space left.*: free"):
             store.publish(disk, "en", bundle(size=10_000))
         assert versions(disk) == ["en@1"]
         assert leftovers(disk) == []
@@ -901,9 +946,7 @@ def test_an_object_store_that_refuses_a_file_leaves_no_version(
         patch.setattr(system, "pipe_file", full)
         if not clean:
             patch.setattr(system, "rm_file", gone)
-        with pytest.raises(
-            StoreError, match=r"cannot publish en into .*No space left.*: free"
-        ):
+        with pytest.raises(StoreError, match=r"cannot publish en into .*No space left.*: free"):
             store.publish(memory, "en", bundle(1))
     assert versions(memory) == ["en@1"]
     assert same(store.load("en", memory), bundle())
@@ -944,7 +987,5 @@ def test_errors_without_a_text_are_named_by_their_kind(
         raise TimeoutError
 
     monkeypatch.setattr(fsspec.filesystem("memory"), "ls", silent)
-    with pytest.raises(
-        StoreError, match=r"cannot list the models in memory.*: TimeoutError"
-    ):
+    with pytest.raises(StoreError, match=r"cannot list the models in memory.*: TimeoutError"):
         store.list_models(memory)
