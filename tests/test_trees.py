@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from lpcfg import trees
 from lpcfg.errors import InputError, TreebankError
 from lpcfg.trees import (
+    LEAF_MARK,
     Tree,
     binarize,
     escape,
@@ -171,6 +172,12 @@ def folder(tmp_path: Path) -> Path:
     (tmp_path / "b" / "a.mrg.gz").write_bytes(gzip.compress(b"(NN ba) (NN bb)"))
     (tmp_path / "a.txt").write_text("(NN a)")
     return tmp_path
+
+
+def test_texts_come_without_byte_order_marks(folder: Path) -> None:
+    sources: list[trees.Source] = [folder / "c.mrg", io.StringIO("\ufeff(NN s)")]
+    found = [text for source in sources for text in trees.texts(source)]
+    assert found == [(str(folder / "c.mrg"), "(NN c\u00e9)\r\n"), ("<stream>", "(NN s)")]
 
 
 def tokens(source: trees.Source | list[trees.Source]) -> list[str]:
@@ -604,6 +611,7 @@ def test_only_the_inside_of_an_s_tree_may_be_intermediate(stree: str, symbol: st
 def test_symbols_are_split_into_the_labels_they_stand_for() -> None:
     assert split_chain("NP") == ["NP"]
     assert split_chain("S|VP|%7C%25") == ["S", "VP", "|%"]
+    assert split_chain("S|NP<") == ["S", "NP"]
     assert split_chain("@VP") == split_chain("@VP<PP") == []
     assert [is_intermediate(symbol) for symbol in ("@VP", "@VP<PP", "%40VP", "NP")] == [
         *(True, True, False, False)
@@ -652,6 +660,19 @@ def test_restoring_undoes_binarizing(tree: Tree, horizontal: int) -> None:
     assert stree == naive_binarize(tree, horizontal)
     assert all(node.is_leaf or len(node.children) == 2 for node in stree.nodes())
     assert stree.tokens() == tree.tokens()
+    assert restore(stree) == tree
+
+
+def with_marked_leaves(stree: Tree) -> Tree:
+    if stree.is_leaf:
+        return leaf(stree.label + LEAF_MARK, str(stree.word))
+    return Tree(stree.label, tuple(map(with_marked_leaves, stree.children)))
+
+
+@given(any_trees(), st.sampled_from((0, 1)))
+def test_marked_leaves_are_restored_like_others(tree: Tree, horizontal: int) -> None:
+    stree = with_marked_leaves(binarize(tree, horizontal=horizontal))
+    assert all(split_chain(node.label)[-1:] for node in stree.leaves())
     assert restore(stree) == tree
 
 

@@ -166,7 +166,7 @@ def parse_tree(text: str, *, source: str = "<string>", max_depth: int = MAX_DEPT
 
 
 def texts(source: Source) -> Iterator[tuple[str, str]]:
-    """(name, text) of each file or stream that a source stands for."""
+    """(name, text) of each file or stream that a source stands for, without byte order marks."""
     if source == "-":
         yield "<stdin>", _text(getattr(sys.stdin, "buffer", sys.stdin), "<stdin>")
     elif isinstance(source, str | Path):
@@ -202,7 +202,7 @@ def _text(stream: IO[str] | IO[bytes], source: str) -> str:
     try:
         content = stream.read()
         if isinstance(content, str):
-            return content
+            return content.removeprefix(_BOM)
         if content.startswith(_GZIP_MAGIC):
             content = gzip.decompress(content)
         return content.decode("utf-8-sig")
@@ -572,7 +572,10 @@ def binarize(tree: Tree, *, horizontal: int = 0) -> Tree:
 
 
 def restore(stree: Tree) -> Tree:
-    """The tree of an s-tree: restore(binarize(tree)) == tree, whatever the markovization."""
+    """The tree of an s-tree: restore(binarize(tree)) == tree, whatever the markovization.
+
+    A LEAF_MARK makes no difference.
+    """
     restored = _bottom_up(stree, _unfold)
     if is_intermediate(stree.label):
         raise _no_constituent(stree.label)
