@@ -190,7 +190,7 @@ def defaults(kind: type) -> dict[str, str]:
 
 def _told(value: object) -> str:
     if isinstance(value, tuple):
-        return str(list(value))
+        return "all" if value else "none"
     if isinstance(value, bool):
         return str(value).lower()
     return "none" if value is None else str(value)

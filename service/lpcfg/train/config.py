@@ -3,7 +3,8 @@
     rare_threshold = 3
 
     [[members]]                 # one, or several that are averaged
-    estimator = "counts"
+    estimator = "spectral"
+    states = 16
 
 docs/training.md lists every key. A key outside `members` is one of `TrainingConfig`; a key of a
 member other than `estimator` and `seed` is one of its estimator's settings.
@@ -21,7 +22,7 @@ from lpcfg.lexicon import SIGNATURES
 from lpcfg.train.estimators import did_you_mean, estimator
 from lpcfg.trees import MAX_DEPTH
 
-DEFAULT_ESTIMATOR = "counts"
+DEFAULT_ESTIMATOR = "spectral"
 _LEAST = {"sibling_threshold": 0, "rare_threshold": 0, "max_depth": 1, "seed": 0}
 
 
@@ -60,6 +61,8 @@ class TrainingConfig:
     language             whose signatures: english or neutral
     max_depth            nested brackets a tree may have
     seed                 where all randomness starts
+    exact                stores the members' numbers as they are, not in half precision
+    licence              the treebank's, for the manifest and the card
     members              the estimators, each over the same grammar and lexicon
     """
 
@@ -69,6 +72,8 @@ class TrainingConfig:
     language: str = "english"
     max_depth: int = MAX_DEPTH
     seed: int = 1
+    exact: bool = False
+    licence: str = "not stated"
     members: tuple[Member, ...] = field(default_factory=lambda: (member(),))
 
     def __post_init__(self) -> None:

@@ -6,6 +6,7 @@ It is an estimator of its own, and the coarse grammar that prunes the charts of 
 import numpy as np
 
 from lpcfg.grammar import Grammar, Ints, Tables
+from lpcfg.model import coarse_tables
 from lpcfg.train.treebank import Forest
 
 
@@ -16,15 +17,5 @@ def estimate(forest: Forest, grammar: Grammar, node_rule: Ints) -> Tables:
     """
     symbol = np.bincount(forest.symbol, minlength=grammar.n_symbols)
     rule = np.bincount(node_rule[~forest.is_leaf], minlength=grammar.n_rules)
-    roots = np.bincount(forest.symbol[forest.roots], minlength=grammar.n_symbols)
-    one_each = np.ones(grammar.n_rules)
-    return Tables(
-        grammar=grammar,
-        states=np.ones(grammar.n_symbols, np.int32),
-        terms=np.ones(grammar.n_rules, np.int32),
-        parent=rule / symbol[grammar.rules[:, 0]],
-        left=one_each,
-        right=one_each,
-        c_inf=np.ones(len(grammar.entries)),
-        c_one=roots / forest.n_trees,
-    )
+    root = np.bincount(forest.symbol[forest.roots], minlength=grammar.n_symbols)
+    return coarse_tables(grammar, rule / symbol[grammar.rules[:, 0]], root / forest.n_trees)

@@ -3,11 +3,11 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Any
+from typing import Any, Protocol
 
 from lpcfg.errors import TrainingError
 from lpcfg.grammar import Grammar, Ints, Tables
-from lpcfg.train import counts
+from lpcfg.train import counts, spectral
 from lpcfg.train.stages import Stages
 from lpcfg.train.treebank import Forest
 
@@ -43,6 +43,47 @@ class Estimator:
     estimate: Callable[[Job, Any], tuple[Tables, Facts]]
 
 
+class Report(Protocol):
+    """What an estimator says of what it learned."""
+
+    def facts(self, grammar: Grammar) -> dict[str, object]:
+        """The report for a manifest."""
+
+
+class Learner(Protocol):
+    """The shape that estimators have."""
+
+    def __call__(
+        self,
+        forest: Forest,
+        grammar: Grammar,
+        node_rule: Ints,
+        node_entry: Ints,
+        config: Any,
+        *,
+        seed: int,
+        workers: int,
+        stages: Stages,
+    ) -> tuple[Tables, Report]: ...
+
+
+def _by(learn: Learner) -> Callable[[Job, Any], tuple[Tables, Facts]]:
+    def estimate(job: Job, settings: Any) -> tuple[Tables, Facts]:
+        tables, report = learn(
+            job.forest,
+            job.grammar,
+            job.node_rule,
+            job.node_entry,
+            settings,
+            seed=job.seed,
+            workers=job.workers,
+            stages=job.stages,
+        )
+        return tables, report.facts(job.grammar)
+
+    return estimate
+
+
 def _counts(job: Job, settings: CountsSettings) -> tuple[Tables, Facts]:
     del settings
     return counts.estimate(job.forest, job.grammar, job.node_rule), {}
@@ -50,6 +91,7 @@ def _counts(job: Job, settings: CountsSettings) -> tuple[Tables, Facts]:
 
 ESTIMATORS: Mapping[str, Estimator] = {
     "counts": Estimator(CountsSettings, _counts),
+    "spectral": Estimator(spectral.SpectralConfig, _by(spectral.estimate)),
 }
 
 

@@ -391,10 +391,15 @@ def lexicon_of(forest: Forest, *, rare_threshold: int, language: str) -> Lexicon
     )
 
 
+def rules_of(forest: Forest) -> Ints:
+    """The binary rules a → b c of the forest, sorted."""
+    rules, _ = _distinct(*_sides(forest, np.flatnonzero(~forest.is_leaf)))
+    return rules
+
+
 def grammar_of(forest: Forest, lexicon: Lexicon) -> Grammar:
     """The rules and entries seen in the forest, and a → ANY of every preterminal a."""
-    inside, leaves = np.flatnonzero(~forest.is_leaf), np.flatnonzero(forest.is_leaf)
-    rules, _ = _distinct(*_sides(forest, inside))
+    leaves = np.flatnonzero(forest.is_leaf)
     terminal = lexicon.word_terminal[forest.word[leaves]]
     preterminal = forest.symbol[leaves]
     if ANY in lexicon.terminals:
@@ -403,7 +408,9 @@ def grammar_of(forest: Forest, lexicon: Lexicon) -> Grammar:
         any_word = np.full(len(every), lexicon.terminals.index(ANY), np.int32)
         terminal = np.concatenate([terminal, any_word])
     entries, _ = _distinct(terminal, preterminal)
-    return Grammar(forest.symbols, forest.n_internal, rules, lexicon.terminals, entries[:, ::-1])
+    return Grammar(
+        forest.symbols, forest.n_internal, rules_of(forest), lexicon.terminals, entries[:, ::-1]
+    )
 
 
 def node_rules(forest: Forest, grammar: Grammar) -> Ints:

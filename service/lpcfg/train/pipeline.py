@@ -1,0 +1,174 @@
+"""From treebank files to a published model, stage by stage."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from lpcfg.grammar import Grammar, Ints, Tables
+from lpcfg.lexicon import Lexicon
+from lpcfg.model import Fallback, Model, fallback_grammar, to_bundle
+from lpcfg.store import Reference, publish
+from lpcfg.train import context, counts
+from lpcfg.train.config import TrainingConfig
+from lpcfg.train.estimators import Job, estimator
+from lpcfg.train.report import Facts, TrainReport, card, sizes, unseen
+from lpcfg.train.stages import Progress, Stages, silent
+from lpcfg.train.treebank import (
+    Forest,
+    grammar_of,
+    lexicon_of,
+    node_entries,
+    node_rules,
+    read_forest,
+    rules_of,
+    unmarked,
+)
+from lpcfg.trees import Source
+
+Sources = Source | Sequence[Source]
+
+
+@dataclass(frozen=True, eq=False)
+class Examples:
+    """A forest with its grammar and lexicon, and the rule or entry of every node."""
+
+    forest: Forest
+    lexicon: Lexicon
+    grammar: Grammar
+    node_rule: Ints
+    node_entry: Ints
+
+    @classmethod
+    def of(cls, forest: Forest, config: TrainingConfig) -> "Examples":
+        lexicon = lexicon_of(forest, rare_threshold=config.rare_threshold, language=config.language)
+        grammar = grammar_of(forest, lexicon)
+        return cls(
+            forest,
+            lexicon,
+            grammar,
+            node_rules(forest, grammar),
+            node_entries(forest, grammar, lexicon),
+        )
+
+
+def train_and_publish(
+    sources: Sources,
+    config: TrainingConfig,
+    *,
+    store: str | Path,
+    name: str,
+    dev: Sources | None = None,
+    workers: int = 1,
+    progress: Progress = silent,
+) -> tuple[Reference, TrainReport]:
+    """Train, and publish the model as the next version of a name: last, and all of it at once."""
+    stages = Stages(progress)
+    model, report = _train(sources, config, dev, workers, stages)
+    with stages.stage("publish"):
+        bundle = to_bundle(
+            model, facts=report.as_json(), card=card(name, report), exact=config.exact
+        )
+        reference = publish(store, name, bundle)
+    return reference, report
+
+
+def train(
+    sources: Sources,
+    config: TrainingConfig,
+    *,
+    dev: Sources | None = None,
+    workers: int = 1,
+    progress: Progress = silent,
+) -> tuple[Model, TrainReport]:
+    """The model that a treebank and a configuration give, and how that went.
+
+    The same model, number by number, whatever the workers.
+    """
+    return _train(sources, config, dev, workers, Stages(progress))
+
+
+def _train(
+    sources: Sources, config: TrainingConfig, dev: Sources | None, workers: int, stages: Stages
+) -> tuple[Model, TrainReport]:
+    forest = _read("read", sources, config, workers, stages)
+    with stages.stage("grammar and lexicon"):
+        examples = Examples.of(forest, config)
+        plain = unmarked(forest)
+        model = _coarse_model(examples, plain, config)
+    members, facts = _members(examples, config, workers, stages)
+    model = replace(model, members=members)
+    report = TrainReport(
+        configuration=config.as_json(),
+        treebank={"fingerprint": forest.fingerprint, "licence": config.licence},
+        sizes=sizes(forest, examples.grammar, examples.node_rule),
+        members=facts,
+        dev=None if dev is None else _on_dev(dev, plain, config, workers, stages),
+        stages=stages.records,
+    )
+    return model, report
+
+
+def _read(
+    stage_name: str, sources: Sources, config: TrainingConfig, workers: int, stages: Stages
+) -> Forest:
+    with stages.stage(stage_name) as stage:
+        forest = read_forest(
+            sources,
+            horizontal=config.horizontal,
+            sibling_threshold=config.sibling_threshold,
+            workers=workers,
+            max_depth=config.max_depth,
+        )
+        stage.advance(forest.n_trees)
+    return forest
+
+
+def _coarse_model(examples: Examples, plain: Forest, config: TrainingConfig) -> Model:
+    """The model as far as counting leads: without members."""
+    forest, grammar = examples.forest, examples.grammar
+    return Model(
+        grammar=grammar,
+        lexicon=examples.lexicon,
+        coarse=counts.estimate(forest, grammar, examples.node_rule),
+        context=context.estimate(forest),
+        fallback=_fallback(plain, grammar) if config.horizontal else None,
+        horizontal=config.horizontal,
+    )
+
+
+def _fallback(plain: Forest, grammar: Grammar) -> Fallback:
+    other = fallback_grammar(grammar, plain.symbols[: plain.n_internal], rules_of(plain))
+    coarse = counts.estimate(plain, other, node_rules(plain, other))
+    return Fallback(other, coarse, context.estimate(plain))
+
+
+def _members(
+    examples: Examples, config: TrainingConfig, workers: int, stages: Stages
+) -> tuple[tuple[Tables, ...], list[Facts]]:
+    """The members' tables, none where counts are the whole model, and what each says of itself."""
+    tables: list[Tables] = []
+    facts: list[Facts] = []
+    for k, (member, seed) in enumerate(zip(config.members, config.seeds(), strict=True), start=1):
+        alone = len(config.members) == 1
+        job = Job(
+            forest=examples.forest,
+            grammar=examples.grammar,
+            node_rule=examples.node_rule,
+            node_entry=examples.node_entry,
+            seed=seed,
+            workers=workers,
+            stages=stages if alone else stages.under(f"member {k}"),
+        )
+        learned, told = estimator(member.estimator).estimate(job, member.settings)
+        tables.append(learned)
+        facts.append({"estimator": member.estimator, "seed": seed, **told})
+    if [member.estimator for member in config.members] == ["counts"]:
+        tables = []
+    return tuple(tables), facts
+
+
+def _on_dev(
+    dev: Sources, plain: Forest, config: TrainingConfig, workers: int, stages: Stages
+) -> Facts:
+    forest = _read("read dev", dev, config, workers, stages)
+    return unseen(unmarked(forest), plain)

@@ -1,0 +1,138 @@
+"""What a training did, as JSON for the manifest and as text for people."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from lpcfg.grammar import Grammar, Ints, Longs
+from lpcfg.train.stages import StageRecord, stage_table
+from lpcfg.train.treebank import Forest
+
+Facts = Mapping[str, object]
+
+
+@dataclass(frozen=True)
+class TrainReport:
+    """What was learned from what, how well it does on dev, and what each stage spent.
+
+    `members` has, for each estimator, its name, seed and what it says of itself; `dev` is None
+    where no dev trees were given.
+    """
+
+    configuration: Facts
+    treebank: Facts
+    sizes: Mapping[str, int]
+    members: Sequence[Facts]
+    dev: Facts | None
+    stages: Sequence[StageRecord]
+
+    def as_json(self) -> dict[str, object]:
+        return {
+            "configuration": dict(self.configuration),
+            "treebank": dict(self.treebank),
+            "sizes": dict(self.sizes),
+            "members": [dict(one) for one in self.members],
+            "dev": None if self.dev is None else dict(self.dev),
+            "stages": [stage.as_json() for stage in self.stages],
+        }
+
+    def text(self) -> str:
+        """Sizes, scores and stages, to be read."""
+        parts = [_lines("treebank", {**self.treebank, **self.sizes})]
+        parts += [_lines(f"member {k}", _plain(one)) for k, one in enumerate(self.members, start=1)]
+        if self.dev is not None:
+            parts.append(_lines("dev", _plain(self.dev)))
+        return "\n\n".join([*parts, stage_table(self.stages)])
+
+
+def card(name: str, report: TrainReport) -> str:
+    """The model's card, in Markdown."""
+    members = ", ".join(str(one["estimator"]) for one in report.members)
+    return "\n".join(
+        [
+            f"# {name}",
+            "",
+            f"A latent-variable PCFG for constituency parsing, learned by: {members}.",
+            "",
+            f"- Treebank: {report.sizes['trees']} trees, {report.sizes['tokens']} tokens, "
+            f"fingerprint `{report.treebank['fingerprint']}`.",
+            f"- Licence of the treebank: {report.treebank['licence']}.",
+            "- Configuration, scores and what each stage took: `manifest.json`, under `facts`.",
+            "",
+            "```",
+            report.text(),
+            "```",
+            "",
+        ]
+    )
+
+
+def _plain(facts: Facts) -> dict[str, object]:
+    """Facts that fit on a line."""
+    return {key: value for key, value in facts.items() if isinstance(value, str | int | float)}
+
+
+def _lines(title: str, facts: Facts) -> str:
+    width = max(map(len, facts), default=0)
+    told = [
+        f"  {key.replace('_', ' '):<{width}}  {value:.2f}"
+        if isinstance(value, float)
+        else f"  {key.replace('_', ' '):<{width}}  {value}"
+        for key, value in facts.items()
+    ]
+    return "\n".join([title, *told])
+
+
+def sizes(forest: Forest, grammar: Grammar, node_rule: Ints) -> dict[str, int]:
+    """How much of what the treebank has."""
+    seen = np.bincount(node_rule[~forest.is_leaf], minlength=grammar.n_rules)
+    return {
+        "trees": forest.n_trees,
+        "tokens": int(forest.is_leaf.sum()),
+        "nodes": forest.n_nodes,
+        "internal_symbols": grammar.n_internal,
+        "preterminals": grammar.n_symbols - grammar.n_internal,
+        "rules": grammar.n_rules,
+        "rules_seen_once": int((seen == 1).sum()),
+        "words": len(forest.words),
+        "terminals": len(grammar.terminals),
+        "lexical_rules": len(grammar.entries),
+    }
+
+
+def unseen(dev: Forest, train: Forest) -> dict[str, object]:
+    """What dev trees have that training trees have not; both without sibling marks.
+
+    Counted are occurrences: tokens of unknown words, nodes with unknown rules or labels, and
+    trees with at least one such rule.
+    """
+    number = {name: a for a, name in enumerate(train.symbols)}
+    symbol = np.array([number.get(name, -1) for name in dev.symbols], np.int64)[dev.symbol]
+    known = np.unique(_rule_keys(train, train.symbol.astype(np.int64)))
+    keys = _rule_keys(dev, symbol)
+    new_rule = np.zeros(dev.n_nodes, np.bool_)
+    new_rule[~dev.is_leaf] = ~np.isin(keys, known)
+    words = set(train.words)
+    new_word = np.array([word not in words for word in dev.words], np.bool_)[dev.word[dev.is_leaf]]
+    labels = sorted(set(dev.symbols) - set(train.symbols))
+    return {
+        "trees": dev.n_trees,
+        "tokens": int(dev.is_leaf.sum()),
+        "unseen_words": int(new_word.sum()),
+        "unseen_rules": int(new_rule.sum()),
+        "unseen_symbols": int((symbol < 0).sum()),
+        "trees_with_unseen_rules": len(np.unique(dev.tree[new_rule])),
+        "labels": labels,
+    }
+
+
+def _rule_keys(forest: Forest, symbol: Longs) -> Longs:
+    """One number for every in-terminal node's rule, from its symbols' numbers; -1 is allowed."""
+    inside = np.flatnonzero(~forest.is_leaf)
+    base = 1 << 20
+    sides = (symbol[at] for at in (inside, forest.left[inside], forest.right[inside]))
+    keys = np.zeros(len(inside), np.int64)
+    for side in sides:
+        keys = keys * base + side + 1
+    return keys
