@@ -6,7 +6,8 @@ kept gets exact coarse posteriors, and what falls below `Thresholds.item` and `.
 that leaves no analysis, the chart is built again with lower estimates.
 """
 
-from dataclasses import dataclass, replace
+import math
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -19,20 +20,13 @@ from lpcfg.grammar import Bools, Doubles, Emissions, Ints, Tables, frozen
 class Thresholds:
     """Posteriors below which items and edges are left out; `estimate` while the chart is built."""
 
-    estimate: float = 1e-6
+    estimate: float = 1e-5
     item: float = 5e-5
     edge: float = 1e-5
 
-    def wider(self) -> "Thresholds":
-        """A chart built with an estimate a thousand times lower."""
-        return replace(self, estimate=self.estimate / 1e3)
 
-
-TRIES = 3
-"""Charts built, each with lower estimates, before a sentence is given up."""
-
-OPEN = Thresholds(0.0, 0.0, 0.0)
-"""Nothing is left out."""
+TRIES, WIDER = 3, 1e-3
+"""Charts built before a sentence is given up, and how the estimate's threshold falls each time."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,14 +40,26 @@ class ContextTables:
 
 @dataclass(frozen=True, eq=False)
 class Pruned:
-    """A chart with the posteriors of its items and edges, and the coarse log p(x)."""
+    """A chart with the coarse posteriors of its items and edges, and the coarse log p(x).
+
+    Weights of the words were divided by powers of two; `taken_out` is the log of their product.
+    """
 
     length: int
     chart: Chart
     item: Doubles
     edge: Doubles
+    taken_out: float
     log_probability: float
-    widened: int
+
+
+@dataclass(frozen=True, eq=False)
+class Unfinished:
+    """The widest chart built, which has no analysis of the whole; `estimate` is of its items."""
+
+    length: int
+    chart: Chart
+    estimate: Doubles
 
 
 class Coarse:
@@ -72,27 +78,37 @@ class Coarse:
 
     def prune(
         self, emissions: Emissions, thresholds: Thresholds, limits: "Limits | None" = None
-    ) -> Pruned | None:
-        """The chart of what may be, or None where the grammar has no analysis at all."""
+    ) -> Pruned | Unfinished:
+        """The chart of what may be, or what there is of it where nothing spans the sentence."""
         n = emissions.length
         words = Words(emissions.start, emissions.symbol, emissions.entry, emissions.weight)
         left, right, weight, exponent = kernels.look_around(words, self._context)
         words = words._replace(weight=weight)
-        taken_out = float(exponent.sum()) * np.log(2.0)
         limits = limits or Limits.none(n)
-        for widened in range(TRIES):
-            chart = kernels.build_chart(
-                self._rules, words, left, right, limits.bounds(thresholds.estimate)
-            )
+        for attempt in range(TRIES):
+            least = thresholds.estimate * WIDER**attempt
+            chart = kernels.build_chart(self._rules, words, left, right, limits.bounds(least))
             total, item, edge = kernels.coarse_posteriors(chart, self._rules.root, n)
-            if total > 0.0:
-                chart, item, edge = kernels.prune(
-                    chart, item, edge, thresholds.item, thresholds.edge, n
-                )
-            if len(chart.symbol) and total > 0.0:
-                return Pruned(n, chart, item, edge, np.log(total) + taken_out, widened)
-            thresholds = thresholds.wider()
-        return None
+            if total == 0.0:
+                continue
+            chart, item, edge = kernels.prune(
+                chart, item, edge, thresholds.item, thresholds.edge, n
+            )
+            if len(chart.symbol):
+                taken_out = float(exponent.sum()) * math.log(2.0)
+                return Pruned(n, chart, item, edge, taken_out, math.log(total) + taken_out)
+        outlook = left[chart.start, chart.symbol] * right[chart.end, chart.symbol]
+        return Unfinished(n, chart, np.minimum(outlook * chart.inside, 1.0))
+
+    def log_rules(self, chart: Chart) -> Doubles:
+        """log q of every edge."""
+        below = chart.inside[chart.left] * chart.inside[chart.right]
+        return np.log(chart.value / below)
+
+    def log_roots(self, symbols: Ints) -> Doubles:
+        """log of the root share of symbols, -inf where one is never a root."""
+        with np.errstate(divide="ignore"):
+            return np.log(self._rules.root[symbols])
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,11 +14,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from lpcfg.engine import kernels
+from lpcfg.engine.coarse import Unfinished
 from lpcfg.engine.fine import Posteriors
 from lpcfg.errors import InputError
 from lpcfg.grammar import Doubles, Longs
 
 OBJECTIVES = ("max-rule", "max-marginal", "max-product")
+PIECE = 10.0
 _TINY = 1e-300  # its log is finite: an impossible edge loses to every possible one
 
 
@@ -39,13 +41,17 @@ class Scores:
     root: Doubles
 
 
-def scores(posteriors: Posteriors, objective: str) -> Scores:
-    """The scores of every item and edge under an objective."""
+def check_objective(objective: str) -> None:
+    """Raises InputError for an objective that there is not."""
     if objective not in OBJECTIVES:
         raise InputError(
             f"expected an objective among {', '.join(OBJECTIVES)}, got {objective!r}",
             pointer="/objective",
         )
+
+
+def scores(posteriors: Posteriors, objective: str) -> Scores:
+    """The scores of every item and edge under an objective."""
     item, edge = np.abs(posteriors.item), np.abs(posteriors.edge)
     if objective == "max-rule":
         return Scores(item, edge, np.zeros(len(item)))
@@ -82,3 +88,26 @@ def _followed(chart: kernels.Chart, back: Longs, root: int) -> tuple[int, ...]:
         if (e := back[t]) >= 0:
             stack += (int(chart.right[e]), int(chart.left[e]))
     return tuple(items)
+
+
+def cover(unfinished: Unfinished, log_rules: Doubles) -> list[tuple[int, ...]]:
+    """Analyses of pieces that together make the sentence, left to right, as items in pre-order.
+
+    Few pieces with high estimates are wanted: a piece costs as much as an estimate of e to the
+    -PIECE. A word that nothing spans is an empty piece.
+    """
+    chart, n = unfinished.chart, unfinished.length
+    total, back = kernels.best_tree(chart, np.log(chart.inside), log_rules)
+    price = PIECE - np.log(np.maximum(unfinished.estimate, _TINY))
+    cost, last = [0.0] + [np.inf] * n, [-1] * (n + 1)
+    for k in range(1, n + 1):
+        cost[k] = cost[k - 1] - np.log(_TINY) + PIECE
+        for t in np.flatnonzero(chart.end == k).tolist():
+            if total[t] > -np.inf and cost[chart.start[t]] + price[t] < cost[k]:
+                cost[k], last[k] = cost[chart.start[t]] + price[t], t
+    pieces, k = [], n
+    while k > 0:
+        t = last[k]
+        pieces.append(_followed(chart, back, t) if t >= 0 else ())
+        k = int(chart.start[t]) if t >= 0 else k - 1
+    return pieces[::-1]

@@ -28,6 +28,11 @@ class Posteriors:
     negative: int
     """Members whose p(x) came out negative."""
 
+    @property
+    def clipped_mass(self) -> float:
+        """How far all items' posteriors together are outside [0, 1]."""
+        return float((np.maximum(self.item - 1.0, 0.0) + np.maximum(-self.item, 0.0)).sum())
+
 
 def relative(tables: Tables, coarse: Tables) -> kernels.Fine:
     """The tables divided by the coarse ones, in float32, as the kernel reads them."""
@@ -55,27 +60,40 @@ def relative(tables: Tables, coarse: Tables) -> kernels.Fine:
 def posteriors(pruned: Pruned, members: Sequence[kernels.Fine]) -> Posteriors:
     """The mean of the members' posteriors; the coarse ones where no member gives any."""
     item, edge = np.zeros(len(pruned.item)), np.zeros(len(pruned.edge))
-    probabilities: list[tuple[float, int]] = []
+    ratios = []
     for member in members:
         total, exponent, of_item, of_edge = kernels.fine_pass(
             pruned.chart, pruned.item, pruned.edge, member, pruned.length
         )
         if total != 0.0 and math.isfinite(total):
-            probabilities.append((total, exponent))
+            ratios.append((total, exponent))
             item += of_item
             edge += of_edge
-    if not probabilities:
+    if not ratios:
         return Posteriors(pruned, pruned.item, pruned.edge, 1, pruned.log_probability, 0)
-    n = len(probabilities)
-    highest = max(exponent for _, exponent in probabilities)
-    mean = sum(total * 2.0 ** max(exponent - highest, -1000) for total, exponent in probabilities)
-    sign = int(np.sign(mean))
-    log = math.log(abs(mean) / n) + highest * math.log(2.0) if sign else -math.inf
+    sign, log = _mean(ratios)
     return Posteriors(
         pruned=pruned,
-        item=item / n,
-        edge=edge / n,
+        item=item / len(ratios),
+        edge=edge / len(ratios),
         sign=sign,
         log_probability=pruned.log_probability + log,
-        negative=sum(total < 0 for total, _ in probabilities),
+        negative=sum(total < 0 for total, _ in ratios),
     )
+
+
+def tree_ratio(chart: kernels.Chart, members: Sequence[kernels.Fine], n: int) -> tuple[int, float]:
+    """p(tree) over the coarse p(tree), as sign and log, of a chart that holds one tree alone."""
+    ones = np.ones(len(chart.symbol)), np.ones(len(chart.rule))
+    single = chart._replace(inside=ones[0], value=ones[1])
+    ratios = [kernels.fine_pass(single, *ones, member, n)[:2] for member in members]
+    return _mean(ratios) if ratios else (1, 0.0)
+
+
+def _mean(ratios: Sequence[tuple[float, int]]) -> tuple[int, float]:
+    """The mean of numbers given with exponents of two, as sign and log."""
+    highest = max(exponent for _, exponent in ratios)
+    mean = sum(value * 2.0 ** max(exponent - highest, -1000) for value, exponent in ratios)
+    if mean == 0.0:
+        return 0, -math.inf
+    return int(np.sign(mean)), math.log(abs(mean) / len(ratios)) + highest * math.log(2.0)

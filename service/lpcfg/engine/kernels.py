@@ -556,3 +556,74 @@ def best_tree(chart, item_score, edge_score):  # type: ignore[no-untyped-def]
             if total > best[t]:
                 best[t], back[t] = total, e
     return best, back
+
+
+@njit(cache=True, nogil=True)
+def shared_posteriors(chart, item_posterior, chosen, labels_of, has):  # type: ignore[no-untyped-def]
+    """For chosen items, the posterior that each of their labels stands over their span.
+
+    labels_of = (start, label): labels label[start[a] : start[a + 1]] of symbol a, and has[l, a]
+    says that a has label l. Items of one span stand together.
+    """
+    start, label = labels_of
+    size = 0
+    for t in chosen:
+        size += start[chart.symbol[t] + 1] - start[chart.symbol[t]]
+    result, at = np.empty(size), 0
+    for t in chosen:
+        low, high = t, t + 1
+        while (
+            low > 0
+            and chart.start[low - 1] == chart.start[t]
+            and chart.end[low - 1] == chart.end[t]
+        ):
+            low -= 1
+        while (
+            high < len(chart.symbol)
+            and chart.start[high] == chart.start[t]
+            and chart.end[high] == chart.end[t]
+        ):
+            high += 1
+        for s in range(start[chart.symbol[t]], start[chart.symbol[t] + 1]):
+            total = 0.0
+            for u in range(low, high):
+                if has[label[s], chart.symbol[u]]:
+                    total += item_posterior[u]
+            result[at] = total
+            at += 1
+    return result
+
+
+@njit(cache=True, nogil=True)
+def single_tree(chart, chosen):  # type: ignore[no-untyped-def]
+    """The chart of one derivation alone, its items given in pre-order."""
+    items = np.sort(chosen)
+    new = np.full(len(chart.symbol), -1, np.int32)
+    for at in range(len(items)):
+        new[items[at]] = at
+    size = len(items) // 2
+    edge_start = np.zeros(len(items) + 1, np.int64)
+    rule, value = np.empty(size, np.int32), np.empty(size)
+    left, right = np.empty(size, np.int32), np.empty(size, np.int32)
+    edges = 0
+    for at in range(len(items)):
+        t = items[at]
+        for e in range(chart.edge_start[t], chart.edge_start[t + 1]):
+            if chart.entry[t] < 0 and new[chart.left[e]] >= 0 and new[chart.right[e]] >= 0:
+                rule[edges], value[edges] = chart.rule[e], chart.value[e]
+                left[edges], right[edges] = new[chart.left[e]], new[chart.right[e]]
+                edges += 1
+                break
+        edge_start[at + 1] = edges
+    return Chart(
+        chart.symbol[items],
+        chart.start[items],
+        chart.end[items],
+        chart.entry[items],
+        chart.inside[items],
+        edge_start,
+        rule,
+        left,
+        right,
+        value,
+    )

@@ -1,0 +1,204 @@
+"""Derivations of a chart as people see them: restored trees, labelled spans, tags, probabilities.
+
+A symbol stands for its chain of labels, so an item `S|VP` is an S and a VP over the same words,
+and the posterior of a label over a span is the sum over all items there that have it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from lpcfg.analysis import Constituent, Parse, Sentence, Token
+from lpcfg.calibration import MonotoneMap
+from lpcfg.engine import fine, kernels
+from lpcfg.engine.coarse import Coarse
+from lpcfg.engine.decode import Derivation
+from lpcfg.engine.fine import Posteriors
+from lpcfg.errors import InputError
+from lpcfg.grammar import Bools, Doubles, Grammar, Ints
+from lpcfg.trees import Tree, split_chain
+
+
+@dataclass(frozen=True, eq=False)
+class Labels:
+    """The labels in every symbol: its chain, top first; none in intermediate symbols.
+
+    Labels are numbered, those of constituents and those of tags apart: `numbers[start[a] :
+    start[a + 1]]` are symbol a's, and has[l, a] says that a has label l.
+    """
+
+    chains: tuple[tuple[str, ...], ...]
+    ids: dict[tuple[str, bool], int]
+    start: Ints
+    numbers: Ints
+    has: Bools
+
+    @classmethod
+    def of(cls, grammar: Grammar) -> "Labels":
+        chains = tuple(tuple(split_chain(symbol)) for symbol in grammar.symbols)
+        ids: dict[tuple[str, bool], int] = {}
+        numbers, start = [], [0]
+        for a, chain in enumerate(chains):
+            for depth, label in enumerate(chain):
+                is_tag = a >= grammar.n_internal and depth == len(chain) - 1
+                numbers.append(ids.setdefault((label, is_tag), len(ids)))
+            start.append(len(numbers))
+        has = np.zeros((len(ids), len(chains)), np.bool_)
+        has[numbers, np.repeat(np.arange(len(chains)), np.diff(start))] = True
+        return cls(chains, ids, np.array(start, np.int32), np.array(numbers, np.int32), has)
+
+    @cached_property
+    def seen(self) -> Bools:
+        """Symbols that are constituents: not intermediate, not bare tags."""
+        return np.logical_or.reduce([self.has[k] for (_, tag), k in self.ids.items() if not tag])
+
+    def with_label(self, label: str) -> Bools:
+        """Symbols that have this label above words."""
+        if (label, False) not in self.ids:
+            known = sorted(name for name, is_tag in self.ids if not is_tag)
+            raise InputError(
+                f"expected a label of the model's, got {label!r}: use one of {', '.join(known)}"
+            )
+        return self.has[self.ids[label, False]]
+
+    def trees(
+        self, chart: kernels.Chart, items: Sequence[int], words: Sequence[str]
+    ) -> tuple[Tree, ...]:
+        """What items in pre-order stand for: chains unfolded, intermediate symbols spliced out.
+
+        Several trees where the topmost symbol is itself an intermediate one.
+        """
+        at = np.array(items)
+        forms = iter(reversed(words))
+        done: list[tuple[Tree, ...]] = []
+        for symbol, is_word in zip(
+            reversed(chart.symbol[at].tolist()),
+            reversed((chart.entry[at] >= 0).tolist()),
+            strict=True,
+        ):
+            chain = self.chains[symbol]
+            if is_word:
+                made: tuple[Tree, ...] = (Tree(chain[-1], (), next(forms)),)
+                chain = chain[:-1]
+            else:
+                made = done.pop() + done.pop()
+            for label in reversed(chain):
+                made = (Tree(label, made),)
+            done.append(made)
+        return done[0]
+
+
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """Reads trees and probabilities off the chart of one sentence."""
+
+    sentence: Sentence
+    forms: Sequence[str]
+    labels: Labels
+    coarse: Coarse
+    members: tuple[kernels.Fine, ...]
+    posteriors: Posteriors
+    calibration: MonotoneMap | None
+
+    def tree(self, derivation: Derivation) -> Tree:
+        """The derivation's tree."""
+        return self.labels.trees(self.posteriors.pruned.chart, derivation.items, self.forms)[0]
+
+    def parse(self, derivation: Derivation) -> Parse:
+        """The derivation with log p(tree) and the probability of every constituent."""
+        sign, log = self._probability(derivation)
+        return Parse(
+            tree=self.tree(derivation),
+            score=derivation.score,
+            sign=sign,
+            log_probability=log if sign else None,
+            constituents=tuple(self._constituents(derivation)),
+        )
+
+    def tokens(self, derivation: Derivation) -> tuple[Token, ...]:
+        """The sentence's tokens with the derivation's tags."""
+        chart = self.posteriors.pruned.chart
+        items = np.array([t for t in derivation.items if chart.entry[t] >= 0])
+        symbols = chart.symbol[items]
+        last = np.cumsum(self.labels.start[symbols + 1] - self.labels.start[symbols]) - 1
+        shares = np.clip(self._shares(items)[last], 0.0, 1.0).tolist()
+        rows = zip(
+            self.sentence.tokens, places(self.sentence), symbols.tolist(), shares, strict=True
+        )
+        return tuple(
+            Token(text, *place, self.labels.chains[symbol][-1], share)
+            for text, place, symbol, share in rows
+        )
+
+    def _constituents(self, derivation: Derivation) -> list[Constituent]:
+        chart, place = self.posteriors.pruned.chart, places(self.sentence)
+        items = np.array(derivation.items)
+        shares = iter(self.calibrated(self._shares(items)).tolist())
+        found: list[Constituent] = []
+        spans = zip(
+            chart.symbol[items].tolist(),
+            chart.start[items].tolist(),
+            chart.end[items].tolist(),
+            (chart.entry[items] >= 0).tolist(),
+            strict=True,
+        )
+        for symbol, start, end, is_word in spans:
+            span = start, end, place[start][0], place[end - 1][1]
+            chain = self.labels.chains[symbol][: -1 if is_word else None]
+            found += [Constituent(label, *span, next(shares)) for label in chain]
+            if is_word:
+                next(shares)
+        return found
+
+    def _shares(self, items: Ints) -> Doubles:
+        """The signed posterior of every label of these items, over its span."""
+        labels = self.labels
+        return kernels.shared_posteriors(
+            self.posteriors.pruned.chart,
+            self.posteriors.item,
+            items,
+            (labels.start, labels.numbers),
+            labels.has,
+        )
+
+    def calibrated(self, shares: Doubles) -> Doubles:
+        """Signed posteriors as probabilities."""
+        clipped = np.clip(shares, 0.0, 1.0)
+        return clipped if self.calibration is None else self.calibration.apply(clipped)
+
+    def _probability(self, derivation: Derivation) -> tuple[int, float]:
+        """p(tree) as sign and log."""
+        pruned = self.posteriors.pruned
+        chart = kernels.single_tree(pruned.chart, np.array(derivation.items))
+        leaf = chart.entry >= 0
+        coarse = (
+            np.log(chart.inside[leaf]).sum()
+            + self.coarse.log_rules(chart).sum()
+            + self.coarse.log_roots(chart.symbol[-1:])[0]
+            + pruned.taken_out
+        )
+        sign, ratio = fine.tree_ratio(chart, self.members, pruned.length)
+        return sign, float(coarse + ratio)
+
+
+def places(sentence: Sentence) -> Sequence[tuple[int | None, int | None]]:
+    """Where the sentence's tokens stand in its text, if it has one."""
+    return sentence.offsets or [(None, None)] * len(sentence.tokens)
+
+
+def constituents_of(tree: Tree, sentence: Sentence) -> tuple[Constituent, ...]:
+    """The constituents of a tree whose probabilities nobody knows, in pre-order."""
+    place = places(sentence)
+    found: list[Constituent] = []
+    word = 0
+    for node in tree.nodes():
+        if node.is_leaf:
+            word += 1
+        else:
+            end = word + len(node.tokens())
+            found.append(
+                Constituent(node.label, word, end, place[word][0], place[end - 1][1], None)
+            )
+    return tuple(found)

@@ -1,0 +1,230 @@
+"""The facade: a model and sentences in, analyses out. What service, commands and evaluation call.
+
+A sentence goes through the coarse pass, the members' tensors and a decoder. One the grammar has
+no analysis of is given to the coarser fallback grammar, and in the last resort gets the best
+sequence of partial analyses, typed as such.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from lpcfg.analysis import Analysis, Constraint, Options, Parse, Sentence, Stop, Token
+from lpcfg.answers import Answers, Labels, constituents_of, places
+from lpcfg.engine import decode, fine
+from lpcfg.engine.coarse import Coarse, ContextTables, Limits, Pruned, Thresholds, Unfinished
+from lpcfg.engine.kernels import Chart
+from lpcfg.grammar import Emissions, Grammar, Tables
+from lpcfg.lexicon import Emitter, Lexicon
+from lpcfg.model import Model, from_bundle
+from lpcfg.store import Reference, load
+from lpcfg.tokens import penn_forms
+from lpcfg.trees import Tree
+
+FRAGMENT = "FRAG"
+"""The label over pieces that no analysis spans."""
+
+
+class _Stage:
+    """One grammar with its coarse pass and its members."""
+
+    def __init__(
+        self,
+        grammar: Grammar,
+        coarse: Tables,
+        context: ContextTables,
+        lexicon: Lexicon,
+        members: Sequence[Tables],
+    ) -> None:
+        self.grammar = grammar
+        self.shift = grammar.n_symbols - len(lexicon.symbols)
+        tag, share = lexicon.tag_of, lexicon.chain_share
+        if self.shift:
+            kept = slice(-self.shift, None) if self.shift < 0 else slice(0, None)
+            front = np.zeros(max(self.shift, 0), np.int32)
+            tag = np.concatenate([front, tag[kept]])
+            share = np.concatenate([front.astype(np.float64), share[kept]])
+        self.coarse = Coarse(coarse, context, tag, share)
+        self.members = tuple(fine.relative(member, coarse) for member in members)
+        self.labels = Labels.of(grammar)
+
+    def prune(
+        self, emissions: Emissions, thresholds: Thresholds, limits: Limits | None
+    ) -> Pruned | Unfinished:
+        if self.shift:
+            emissions = replace(emissions, symbol=emissions.symbol + np.int32(self.shift))
+        return self.coarse.prune(emissions, thresholds, limits)
+
+
+class Parser:
+    """Analyses under one model. Several threads may use one parser at a time."""
+
+    def __init__(
+        self,
+        model: Model,
+        *,
+        thresholds: Thresholds | None = None,
+        reference: Reference | None = None,
+    ) -> None:
+        self.model = model
+        self.reference = reference
+        self._thresholds = thresholds or Thresholds()
+        self._emit = Emitter(model.grammar, model.lexicon)
+        self._stages = [
+            _Stage(model.grammar, model.coarse, model.context, model.lexicon, model.members)
+        ]
+        if (other := model.fallback) is not None:
+            self._stages.append(
+                _Stage(other.grammar, other.coarse, other.context, model.lexicon, ())
+            )
+
+    @classmethod
+    def load(cls, reference: str, store: str | Path) -> "Parser":
+        """The parser of a stored model, verified."""
+        stored = load(reference, store)
+        return cls(from_bundle(stored), reference=stored.reference)
+
+    def parse(
+        self,
+        sentences: Sequence[Sentence],
+        options: Options = Options(),  # noqa: B008 (frozen)
+        stop: Stop | None = None,
+    ) -> list[Analysis]:
+        """One analysis a sentence, in order."""
+        stop = stop or Stop()
+        decode.check_objective(options.objective)
+        return [self._analysed(sentence, options, stop) for sentence in sentences]
+
+    def _analysed(self, sentence: Sentence, options: Options, stop: Stop) -> Analysis:
+        stop.check()
+        if not sentence.tokens:
+            return _failed(sentence, "there are no tokens: send at least one word")
+        emissions = self._emissions(sentence)
+        empty = np.flatnonzero(np.diff(emissions.start) == 0)
+        if len(empty):
+            word = sentence.tokens[empty[0]]
+            return _failed(sentence, f"the model does not know the word `{word}` and cannot guess")
+        for stage in self._stages:
+            limits = _limits(sentence.constraints, stage.labels, len(sentence.tokens))
+            found = stage.prune(emissions, self._thresholds, limits)
+            stop.check()
+            if isinstance(found, Pruned):
+                return self._parsed(sentence, stage, found, options, stop)
+            if not sentence.constraints:
+                pieces = decode.cover(found, stage.coarse.log_rules(found.chart))
+        if sentence.constraints:
+            return _failed(sentence, "no analysis has all constituents asked for: ask for fewer")
+        return self._glued(sentence, emissions, stage, found.chart, pieces)
+
+    @staticmethod
+    def _forms(sentence: Sentence) -> Sequence[str]:
+        tags = None if sentence.tags is None else [tag or "" for tag in sentence.tags]
+        return sentence.forms or penn_forms(sentence.tokens, tags)
+
+    def _emissions(self, sentence: Sentence) -> Emissions:
+        return self._emit(self._forms(sentence), sentence.tags)
+
+    def _parsed(
+        self, sentence: Sentence, stage: _Stage, pruned: Pruned, options: Options, stop: Stop
+    ) -> Analysis:
+        found = fine.posteriors(pruned, stage.members)
+        stop.check()
+        answers = Answers(
+            sentence,
+            self._forms(sentence),
+            stage.labels,
+            stage.coarse,
+            stage.members,
+            found,
+            self.model.calibration if options.calibrated else None,
+        )
+        chosen = decode.best(found, options.objective)
+        return Analysis(
+            sentence=sentence,
+            status="parsed",
+            reason=None,
+            tokens=answers.tokens(chosen),
+            sign=found.sign,
+            log_probability=found.log_probability,
+            negative=found.negative > 0,
+            clipped_mass=found.clipped_mass,
+            parses=(answers.parse(chosen),),
+        )
+
+    def _glued(
+        self,
+        sentence: Sentence,
+        emissions: Emissions,
+        stage: _Stage,
+        chart: Chart,
+        pieces: Sequence[Sequence[int]],
+    ) -> Analysis:
+        """Analyses of pieces side by side, under a label of their own."""
+        forms = self._forms(sentence)
+        trees: list[Tree] = []
+        word = 0
+        for piece in pieces:
+            if piece:
+                width = sum(chart.entry[t] >= 0 for t in piece)
+                trees += stage.labels.trees(chart, piece, forms[word : word + width])
+            else:
+                width, symbol = 1, _likeliest(emissions, word) + stage.shift
+                trees.append(Tree(stage.labels.chains[symbol][-1], (), forms[word]))
+            word += width
+        tree = trees[0] if len(trees) == 1 else Tree(FRAGMENT, tuple(trees))
+        return Analysis(
+            sentence=sentence,
+            status="partial",
+            reason="no analysis spans all words: these are the likeliest pieces, side by side",
+            tokens=tuple(
+                Token(text, *place, leaf.label, None)
+                for text, place, leaf in zip(
+                    sentence.tokens, places(sentence), tree.leaves(), strict=True
+                )
+            ),
+            sign=None,
+            log_probability=None,
+            negative=False,
+            clipped_mass=0.0,
+            parses=(Parse(tree, 0.0, None, None, constituents_of(tree, sentence)),),
+        )
+
+
+def _likeliest(emissions: Emissions, word: int) -> int:
+    """The preterminal with the largest weight over a word."""
+    candidates = slice(emissions.start[word], emissions.start[word + 1])
+    return int(emissions.symbol[candidates][emissions.weight[candidates].argmax()])
+
+
+def _failed(sentence: Sentence, reason: str) -> Analysis:
+    tokens = tuple(
+        Token(text, *place, None, None)
+        for text, place in zip(sentence.tokens, places(sentence), strict=True)
+    )
+    return Analysis(sentence, "failed", reason, tokens, None, None, False, 0.0, ())
+
+
+def _limits(constraints: Sequence[Constraint], labels: Labels, n: int) -> Limits | None:
+    """Closes every cell that crosses a constraint, and admits there what has its label."""
+    if not constraints:
+        return None
+    limits = Limits(
+        np.zeros((n + 1, n + 1), np.int32),
+        np.ones((len(constraints), labels.has.shape[1]), np.bool_),
+    )
+    starts, ends = np.ogrid[: n + 1, : n + 1]
+    for row, one in enumerate(constraints):
+        allowed = labels.seen if one.label is None else labels.with_label(one.label)
+        if limits.cell[one.start, one.end] >= 2:
+            before = int(limits.cell[one.start, one.end])
+            limits.allowed[before - 2] &= allowed
+            continue
+        limits.allowed[row] = allowed
+        limits.cell[one.start, one.end] = 2 + row
+    for one in constraints:
+        across_left = (starts < one.start) & (ends > one.start) & (ends < one.end)
+        across_right = (starts > one.start) & (starts < one.end) & (ends > one.end)
+        limits.cell[across_left | across_right] = 1
+    return limits
