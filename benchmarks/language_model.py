@@ -14,7 +14,7 @@ import resource
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from importlib.metadata import version
 from pathlib import Path
 
@@ -73,9 +73,9 @@ def _arguments() -> argparse.Namespace:
 
 
 def measure(
-    train: list[Sentence],
-    dev: list[Sentence],
-    test: list[Sentence],
+    train: Sequence[Sentence],
+    dev: Sequence[Sentence],
+    test: Sequence[Sentence],
     *,
     states: list[int],
     seed: int,
