@@ -4,7 +4,6 @@ Derivations are nested tuples: (a, start, end, candidate) over one word, `candid
 the emissions; (a, start, end, rule, left, right) above.
 """
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from itertools import product
@@ -183,7 +182,7 @@ class Pcfg:
         return sum(p * chart.get((0, n, a), 0.0) for a, p in self.roots.items())
 
     def viterbi(self, tokens: Sequence[str]) -> tuple[float, Tree]:
-        """The probability of the most probable tree, and that tree."""
+        """The probability of the most probable tree, and that tree; there must be one."""
         n = len(tokens)
         best: dict[tuple[int, int, str], tuple[float, Tree]] = {}
         for i, token in enumerate(tokens):
@@ -205,4 +204,4 @@ class Pcfg:
             for a, p in self.roots.items()
             if (0, n, a) in best
         ]
-        return max(finished, key=lambda item: item[0], default=(-math.inf, Tree("", word="")))
+        return max(finished, key=lambda item: item[0])

@@ -223,15 +223,15 @@ def test_300_words_equal_a_hidden_markov_chain_in_fractions(flip: int) -> None:
     grammar = Grammar(("S", "A"), 1, [(0, 1, 0), (0, 1, 1)], ("x", "y"), [(1, 0), (1, 1)])
     states = [2, 2]
     drawn = random_lpcfg(rng, grammar, states)
-    eighths = [np.round(drawn.dense(r) * 64) / 64 for r in range(2)]  # exact in float and Fraction
-    q = [np.array([0.25, 0.125]), flip * np.array([0.5, 0.0625])]
-    tables = Tables.from_dense(grammar, states, eighths, q, [[0.5, 0.25], [0.0, 0.0]])
+    rounded = [np.round(drawn.dense(r) * 64) / 64 for r in range(2)]  # exact in float and Fraction
+    q = [np.array([0.125, 0.0625]), flip * np.array([0.25, 0.03125])]
+    tables = Tables.from_dense(grammar, states, rounded, q, [[0.5, 0.25], [0.0, 0.0]])
     tokens = rng.choice(["x", "y"], 300).tolist()
 
     def exact(array: np.ndarray) -> np.ndarray:
         return np.vectorize(Fraction, otypes=[object])(array)
 
-    recursive, last = (exact(tensor) for tensor in eighths)
+    recursive, last = (exact(tensor) for tensor in rounded)
     vectors = [exact(q["xy".index(token)]) for token in tokens]
     f = last @ vectors[-1] @ vectors[-2]
     for vector in reversed(vectors[:-2]):

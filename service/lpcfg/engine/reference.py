@@ -36,7 +36,10 @@ class BestTree:
 
 
 def decode(marginals: Marginals, words: Sequence[str], objective: Objective) -> BestTree | None:
-    """The best tree over these words, or None where p(x) is zero or T(x) has no tree to score."""
+    """The best tree over these words, or None where p(x) is zero or no tree scores.
+
+    A product does not score where a node's marginal is zero though p(x) is not: signs may cancel.
+    """
     if marginals.probability.sign == 0:
         return None
     search = _Search(marginals, objective)
