@@ -12,8 +12,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from lpcfg.analysis import Sentence
 from lpcfg.errors import TrainingError
+from lpcfg.evaluate import score
 from lpcfg.model import Model, from_bundle, to_bundle
+from lpcfg.parser import Parser
 from lpcfg.store import list_models, load
 from lpcfg.train import estimators, treebank
 from lpcfg.train.config import Member, TrainingConfig, config_of, member
@@ -21,6 +24,7 @@ from lpcfg.train.estimators import ESTIMATORS, Estimator, Job
 from lpcfg.train.pipeline import train, train_and_publish
 from lpcfg.train.report import unseen
 from lpcfg.train.treebank import read_forest
+from lpcfg.trees import normalize, read
 
 SMALL = Path(__file__).resolve().parents[1] / "examples" / "small.mrg"
 COUNTS = TrainingConfig(members=(member("counts"),))
@@ -79,6 +83,23 @@ def test_the_report_says_what_was_learned_from_what() -> None:
     text = report.text()
     for expected in (f"trees  .*{forest.n_trees}", "estimator  counts", "\nread  ", "\nall  "):
         assert re.search(expected, text), expected
+
+
+@pytest.mark.parametrize("exact", [False, True])
+def test_scores_on_dev_are_those_of_the_model_as_it_is_stored(tmp_path: Path, exact: bool) -> None:
+    config = TrainingConfig(exact=exact, members=(member("spectral", states=4),))
+    _, report = train_and_publish(SMALL, config, store=tmp_path, name="small", dev=SMALL, workers=2)
+    assert report.dev is not None
+    parser = Parser.load("small", tmp_path)
+    pairs = []
+    for gold in filter(None, map(normalize, read(SMALL))):
+        (found,) = parser.parse([Sentence(tuple(gold.tokens()), forms=tuple(gold.tokens()))])
+        pairs.append((gold, found.parses[0].tree))
+    expected = score(pairs).as_dict()
+    assert {key: report.dev[key] for key in expected} == expected
+    assert expected["sentences"] == 64
+    assert expected["f1"] > 90  # the very trees it was trained on
+    assert "\n  f1 " in report.text()
 
 
 def test_a_published_model_comes_back_with_its_configuration(tmp_path: Path) -> None:
@@ -192,12 +213,13 @@ def progress(stage, done, total):
         time.sleep(600)
 
 if __name__ == "__main__":
-    config = TrainingConfig(members=(member("counts"),))
-    train_and_publish(sys.argv[1], config, store=sys.argv[2], name="m", progress=progress)
+    config = TrainingConfig(members=(member("spectral"),))
+    trees, store = sys.argv[1:3]
+    train_and_publish(trees, config, store=store, name="m", dev=trees, progress=progress)
 """
 
 
-@pytest.mark.parametrize("stage", ["read", "grammar and lexicon", "publish"])
+@pytest.mark.parametrize("stage", ["read", "decomposition", "evaluate on dev", "publish"])
 def test_a_training_killed_in_any_stage_leaves_no_version(tmp_path: Path, stage: str) -> None:
     store = tmp_path / "store"
     command = [sys.executable, "-c", CHILD, str(SMALL), str(store), stage]

@@ -2,6 +2,10 @@
 
 import gzip
 import io
+import os
+import signal
+import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
 
@@ -175,6 +179,42 @@ def test_an_error_in_a_later_piece_names_its_line(
     (tmp_path / "bank.mrg").write_text(good + bad + "\n" + good)
     with pytest.raises(TreebankError, match=problem):
         read_forest(tmp_path / "bank.mrg", workers=workers)
+
+
+def test_a_worker_that_is_killed_is_an_error_not_a_wait(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "bank.mrg").write_text("(S (A a) (B b))" * 20)
+    monkeypatch.setattr(treebank, "_PIECE", 32)
+    monkeypatch.setattr(treebank, "_coded_text", _killed)
+    with pytest.raises(TrainingError, match=r"got one that was killed.*use fewer workers"):
+        read_forest(tmp_path / "bank.mrg", workers=2)
+
+
+def _killed(_: bytes, **__: int) -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+PARENT = """
+import time
+from lpcfg.train.treebank import processes
+
+if __name__ == "__main__":
+    with processes(2) as pool:
+        list(pool.map(str, range(4)))
+        print("at work", flush=True)
+        time.sleep(600)
+"""
+
+
+def test_workers_end_with_the_process_that_started_them() -> None:
+    command = [sys.executable, "-c", PARENT]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as parent:
+        assert parent.stdout is not None
+        assert parent.stdout.readline() == "at work\n"
+        parent.kill()
+        # Workers inherit the pipe: it ends when the last of them has.
+        assert parent.communicate(timeout=30)[0] == ""
 
 
 def test_sources_may_be_a_file_a_folder_a_stream_or_several(tmp_path: Path) -> None:

@@ -1,12 +1,17 @@
 """From treebank files to a published model, stage by stage."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
+from lpcfg.analysis import Sentence
+from lpcfg.evaluate import score
 from lpcfg.grammar import Grammar, Ints, Tables
 from lpcfg.lexicon import Lexicon
-from lpcfg.model import Fallback, Model, fallback_grammar, to_bundle
+from lpcfg.model import Fallback, Model, fallback_grammar, from_bundle, to_bundle
+from lpcfg.parser import Parser
 from lpcfg.store import Reference, publish
 from lpcfg.train import context, counts
 from lpcfg.train.config import TrainingConfig
@@ -15,6 +20,7 @@ from lpcfg.train.report import Facts, TrainReport, card, sizes, unseen
 from lpcfg.train.stages import Progress, Stages, silent
 from lpcfg.train.treebank import (
     Forest,
+    forest_of,
     grammar_of,
     lexicon_of,
     node_entries,
@@ -23,7 +29,10 @@ from lpcfg.train.treebank import (
     rules_of,
     unmarked,
 )
-from lpcfg.trees import Source
+from lpcfg.trees import Source, Tree, binarize, normalize, read
+
+DEV_BATCH = 32
+"""Sentences a thread parses before progress is told."""
 
 Sources = Source | Sequence[Source]
 
@@ -90,7 +99,15 @@ def train(
 def _train(
     sources: Sources, config: TrainingConfig, dev: Sources | None, workers: int, stages: Stages
 ) -> tuple[Model, TrainReport]:
-    forest = _read("read", sources, config, workers, stages)
+    with stages.stage("read") as stage:
+        forest = read_forest(
+            sources,
+            horizontal=config.horizontal,
+            sibling_threshold=config.sibling_threshold,
+            workers=workers,
+            max_depth=config.max_depth,
+        )
+        stage.advance(forest.n_trees)
     with stages.stage("grammar and lexicon"):
         examples = Examples.of(forest, config)
         plain = unmarked(forest)
@@ -102,25 +119,10 @@ def _train(
         treebank={"fingerprint": forest.fingerprint, "licence": config.licence},
         sizes=sizes(forest, examples.grammar, examples.node_rule),
         members=facts,
-        dev=None if dev is None else _on_dev(dev, plain, config, workers, stages),
+        dev=None if dev is None else _on_dev(dev, model, plain, config, workers, stages),
         stages=stages.records,
     )
     return model, report
-
-
-def _read(
-    stage_name: str, sources: Sources, config: TrainingConfig, workers: int, stages: Stages
-) -> Forest:
-    with stages.stage(stage_name) as stage:
-        forest = read_forest(
-            sources,
-            horizontal=config.horizontal,
-            sibling_threshold=config.sibling_threshold,
-            workers=workers,
-            max_depth=config.max_depth,
-        )
-        stage.advance(forest.n_trees)
-    return forest
 
 
 def _coarse_model(examples: Examples, plain: Forest, config: TrainingConfig) -> Model:
@@ -168,7 +170,36 @@ def _members(
 
 
 def _on_dev(
-    dev: Sources, plain: Forest, config: TrainingConfig, workers: int, stages: Stages
+    dev: Sources,
+    model: Model,
+    plain: Forest,
+    config: TrainingConfig,
+    workers: int,
+    stages: Stages,
 ) -> Facts:
-    forest = _read("read dev", dev, config, workers, stages)
-    return unseen(unmarked(forest), plain)
+    """What dev has and training has not, and the scores there, words untagged, of the model as it
+    will be stored."""
+    with stages.stage("read dev") as stage:
+        trees = map(normalize, read(dev, max_depth=config.max_depth))
+        gold = [tree for tree in trees if tree is not None]
+        stage.advance(len(gold))
+    facts = unseen(forest_of(map(binarize, gold)), plain)
+    with stages.stage("evaluate on dev", len(gold)) as stage:
+        parser = Parser(from_bundle(to_bundle(model, facts={}, card="", exact=config.exact)))
+        predicted: list[Tree | None] = []
+        with ThreadPoolExecutor(workers) as pool:
+            for trees_of in pool.map(partial(_parsed, parser), _batches(gold)):
+                predicted += trees_of
+                stage.advance(len(trees_of))
+    return {**facts, **score(zip(gold, predicted, strict=True)).as_dict()}
+
+
+def _parsed(parser: Parser, gold: Sequence[Tree]) -> list[Tree | None]:
+    """The best tree over each tree's own words; None where there is none."""
+    words = [tuple(tree.tokens()) for tree in gold]
+    found = parser.parse([Sentence(tokens, forms=tokens) for tokens in words])
+    return [analysis.parses[0].tree if analysis.parses else None for analysis in found]
+
+
+def _batches(trees: Sequence[Tree]) -> Iterator[Sequence[Tree]]:
+    return (trees[k : k + DEV_BATCH] for k in range(0, len(trees), DEV_BATCH))

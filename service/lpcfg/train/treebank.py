@@ -8,8 +8,11 @@ byte, whatever the number of workers.
 import gc
 import hashlib
 import multiprocessing
+import os
+import threading
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -170,11 +173,36 @@ def _mapped(
     workers = min(workers, len(pieces) // 2)
     if workers < 2:
         return [code(piece) for piece in pieces]
-    # Not "fork": the caller may run threads (BLAS, numba), whose locks a forked child inherits. Not
-    # "forkserver": its workers are not counted among our children when the stage is measured.
+    try:
+        with processes(workers) as pool:
+            return list(pool.map(code, pieces))
+    except BrokenProcessPool as error:
+        raise TrainingError(
+            "expected processes that read to the end, got one that was killed, often for want of "
+            "memory: use fewer workers"
+        ) from error
+
+
+def processes(count: int) -> ProcessPoolExecutor:
+    """Worker processes that end with this one, even if it is killed.
+
+    Not "fork": the caller may run threads (BLAS, numba), whose locks a forked child inherits. Not
+    "forkserver": its workers are not counted among our children when a stage is measured.
+    """
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(workers, context) as pool:
-        return list(pool.map(code, pieces))
+    return ProcessPoolExecutor(count, context, initializer=_end_with_parent)
+
+
+def _end_with_parent() -> None:
+    """The pool's own processes would wait for work for ever: each holds the writing end too."""
+    parent = multiprocessing.parent_process()
+
+    def wait() -> None:
+        if parent is not None:
+            parent.join()
+            os._exit(1)
+
+    threading.Thread(target=wait, daemon=True).start()
 
 
 def _coded_text(piece: bytes, horizontal: int, max_depth: int) -> "_Part | None":
