@@ -17,11 +17,12 @@ PACKAGE = ROOT / "service" / "lpcfg"
 # A room imports from the rows above its own and from itself, never sideways or down.
 DRAWING = (
     {"errors"},
-    {"trees", "tokens", "settings"},
-    {"grammar"},
-    {"lexicon", "engine"},
-    {"store"},
+    {"trees", "tokens", "calibration", "settings"},
+    {"grammar", "analysis", "drawing"},
+    {"lexicon", "engine", "wire"},
+    {"store", "scoring"},
     {"model", "sample"},
+    {"answers"},
     {"parser"},
     {"evaluate"},
     {"train", "web", "client"},

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 import typer
 
-from lpcfg.cli import models
+from lpcfg.cli import lm, models, parse, sample, train
 from lpcfg.errors import LpcfgError
 
 app = typer.Typer(
@@ -22,7 +22,11 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
+app.command(epilog="Example: lpcfg train trees.mrg --name mine --dev dev.mrg")(train.train)
+app.command(epilog="Example: echo 'The dog barked.' | lpcfg parse en --output json")(parse.parse)
+app.command(epilog="Example: lpcfg sample examples/two_state.toml --count 1000")(sample.sample)
 app.add_typer(models.app, name="models")
+app.add_typer(lm.app, name="lm")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -19,3 +19,16 @@ Store = Annotated[
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")]
+Treebanks = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="TREEBANK",
+        help="Files and folders of Penn brackets, also .gz; `-` is standard input.",
+    ),
+]
+Objective = Annotated[
+    str,
+    typer.Option(
+        help="What the best tree maximises: max-rule, max-marginal or max-product.",
+    ),
+]

@@ -2,7 +2,11 @@
 
 import json
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+
+Progress = Callable[[str, int, int], None]
+"""Told what is being done, and how many of how many items are (of 0: nobody knows)."""
 
 
 def result(text: str) -> None:
@@ -24,5 +28,45 @@ def result_table(rows: Iterable[Sequence[str]]) -> None:
 
 
 def note(text: str) -> None:
-    """A line about what is going on."""
-    sys.stderr.write(text + "\n")
+    """A line about what could not be done as asked."""
+    sys.stderr.write(f"lpcfg: {text}\n")
+
+
+@contextmanager
+def progress() -> Iterator[Progress]:
+    """Bars on a terminal; elsewhere plain lines, when something begins and at every tenth of it."""
+    if not sys.stderr.isatty():
+        yield _Lines()
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import Progress as Bars
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+    )
+    with Bars(*columns, console=Console(stderr=True)) as bars:
+        tasks = {}
+
+        def show(what: str, done: int, total: int) -> None:
+            if what not in tasks:
+                tasks[what] = bars.add_task(what, total=None)
+            bars.update(tasks[what], completed=done, total=total or None)
+
+        yield show
+
+
+class _Lines:
+    """Progress as plain lines."""
+
+    def __init__(self) -> None:
+        self._tenths: dict[str, int] = {}
+
+    def __call__(self, what: str, done: int, total: int) -> None:
+        tenths = 10 * done // total if total else 0
+        if self._tenths.get(what, -1) < tenths:
+            self._tenths[what] = tenths
+            sys.stderr.write(f"{what}: {done} of {total}\n" if total and done else f"{what}\n")

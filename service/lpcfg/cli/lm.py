@@ -1,0 +1,69 @@
+"""`lpcfg lm`: bigram language models with latent classes."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from lpcfg.cli.options import Json
+from lpcfg.cli.terminal import progress, result, result_json
+
+app = typer.Typer(
+    help="Train and evaluate bigram language models with latent classes.",
+    epilog="Example: lpcfg lm evaluate brown.npz test.txt",
+    no_args_is_help=True,
+)
+
+Text = Annotated[
+    Path, typer.Argument(metavar="TEXT", help="One sentence a line, blanks between tokens.")
+]
+
+
+@app.command(
+    epilog="Example: lpcfg lm train train.txt --dev dev.txt --output brown.npz --states 64"
+)
+def train(
+    text: Text,
+    dev: Annotated[Path, typer.Option(metavar="TEXT", help="Text that decides when to stop.")],
+    output: Annotated[Path, typer.Option(metavar="FILE.npz", help="Where the model goes.")],
+    estimator: Annotated[str, typer.Option(help="em, pivot or pivot+em.")] = "pivot+em",
+    states: Annotated[int, typer.Option(metavar="M", help="Latent classes.")] = 256,
+    seed: Annotated[int, typer.Option(help="Where all randomness starts.")] = 0,
+    min_count: Annotated[int, typer.Option(help="Rarer words are one unknown word.")] = 2,
+    json: Json = False,
+) -> None:
+    """Learn p(w2 | w1) = Σ r(h | w1) s(w2 | h) and write it to a file."""
+    from lpcfg.lm.corpus import read_sentences
+    from lpcfg.lm.estimate import Options, Step, train_lm
+
+    options = Options(estimator=estimator, states=states, seed=seed, min_count=min_count)  # type: ignore[arg-type]  # checked by Options
+    with progress() as show:
+
+        def on_step(step: Step) -> None:
+            show(f"EM step {step.number}: perplexity {step.dev_perplexity:.1f} on dev", 0, 0)
+
+        model = train_lm(read_sentences(text), read_sentences(dev), options, on_step=on_step)
+    model.save(output)
+    facts = model.training.model_dump()
+    if json:
+        result_json({"path": str(output), "words": len(model.vocabulary.words), **facts})
+    else:
+        result(f"{output}: {len(model.vocabulary.words)} words, {facts['states']} states")
+        result(f"perplexity on dev {facts['dev_perplexity']:.2f} after {facts['steps']} EM steps")
+
+
+@app.command(epilog="Example: lpcfg lm evaluate brown.npz test.txt --json")
+def evaluate(
+    model: Annotated[Path, typer.Argument(metavar="FILE.npz", help="What `lm train` wrote.")],
+    text: Text,
+    json: Json = False,
+) -> None:
+    """Print the perplexity of a text, over its known words."""
+    from lpcfg.lm.corpus import read_sentences
+    from lpcfg.lm.model import LanguageModel
+
+    perplexity = LanguageModel.load(model).perplexity(read_sentences(text))
+    if json:
+        result_json({"perplexity": perplexity})
+    else:
+        result(f"perplexity {perplexity:.2f}")

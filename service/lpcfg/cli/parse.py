@@ -1,0 +1,81 @@
+"""`lpcfg parse`: sentences in, trees out."""
+
+from collections.abc import Iterable
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from lpcfg.analysis import Analysis, Options
+from lpcfg.cli.options import Model, Objective, Store
+from lpcfg.cli.sentences import Form, sentences
+from lpcfg.cli.terminal import note, result, result_json
+from lpcfg.errors import InputError
+from lpcfg.settings import read_settings
+
+
+class Output(StrEnum):
+    """How trees are printed."""
+
+    PTB = "ptb"
+    JSON = "json"
+    SVG = "svg"
+
+
+def parse(
+    model: Model,
+    file: Annotated[
+        Path | None, typer.Argument(metavar="FILE", help="Standard input where it is left out.")
+    ] = None,
+    form: Annotated[
+        Form,
+        typer.Option(
+            "--input", help="Raw text; one sentence of tokens a line; or the same, word/TAG."
+        ),
+    ] = Form.TEXT,
+    output: Annotated[
+        Output, typer.Option(help="One bracketed tree, JSON object or drawing a line.")
+    ] = Output.PTB,
+    k: Annotated[int, typer.Option("--k", min=1, help="So many best trees of a sentence.")] = 1,
+    objective: Objective = "max-rule",
+    marginals: Annotated[
+        bool, typer.Option("--marginals", help="Add the posteriors of all spans (with JSON).")
+    ] = False,
+    store: Store = None,
+) -> None:
+    """Parse text, or one sentence of tokens a line; print a tree a line, in order.
+
+    A sentence without a tree leaves its line empty, and stderr says why. With --k above 1 an empty
+    line follows the trees of every sentence.
+    """
+    if marginals and output is not Output.JSON:
+        raise InputError("expected --output json with --marginals: add it, trees have no room")
+    from lpcfg.parser import Parser
+    from lpcfg.wire import analysis_json, marginals_json
+
+    parser = Parser.load(model, read_settings(model_store=store).model_store)
+    options = Options(k=k, objective=objective)
+    for number, sentence in enumerate(sentences(file, form), start=1):
+        (analysis,) = parser.parse([sentence], options)
+        if analysis.status != "parsed":
+            note(f"sentence {number}: {analysis.status}: {analysis.reason}")
+        if output is Output.JSON:
+            shown = analysis_json(analysis)
+            if marginals:
+                shown["marginals"] = marginals_json(parser.marginals(sentence))
+            result_json(shown)
+        else:
+            _print_trees(analysis, output, k)
+
+
+def _print_trees(analysis: Analysis, output: Output, k: int) -> None:
+    from lpcfg.drawing import svg
+    from lpcfg.trees import write
+
+    show = write if output is Output.PTB else svg
+    trees: Iterable[str] = [show(parse.tree) for parse in analysis.parses] or [""]
+    for tree in trees:
+        result(tree)
+    if k > 1:
+        result("")

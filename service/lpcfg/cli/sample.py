@@ -1,0 +1,47 @@
+"""`lpcfg sample`: trees of a known L-PCFG, to try the theory with."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from lpcfg.cli.options import Json
+from lpcfg.cli.terminal import result, result_json
+
+
+def sample(
+    grammar: Annotated[
+        Path, typer.Argument(metavar="GRAMMAR.toml", help="As examples/two_state.toml.")
+    ],
+    count: Annotated[int, typer.Option(min=1, help="How many trees.")] = 10,
+    seed: Annotated[int, typer.Option(help="The same seed, the same trees.")] = 1,
+    max_words: Annotated[int, typer.Option(min=1, help="No tree has more words.")] = 200,
+    enumerate_all: Annotated[
+        bool,
+        typer.Option(
+            "--enumerate", help="Print every tree of up to --max-words words once instead."
+        ),
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Print trees drawn from a known grammar, one a line; or all there are, shortest first.
+
+    With --json, an object a line: `tree` and, where trees are enumerated, its `probability`.
+    """
+    from lpcfg.sample import enumerate_trees, read_lpcfg, sample_trees
+    from lpcfg.trees import write
+
+    tables = read_lpcfg(grammar)
+    if enumerate_all:
+        for tree, probability in enumerate_trees(tables, max_words):
+            text = write(tree)
+            if json:
+                result_json({"tree": text, "probability": probability})
+            else:
+                result(text)
+        return
+    for tree in sample_trees(tables, count, seed=seed, max_words=max_words):
+        if json:
+            result_json({"tree": write(tree)})
+        else:
+            result(write(tree))

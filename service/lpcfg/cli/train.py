@@ -1,0 +1,97 @@
+"""`lpcfg train`: treebanks in, a published model out."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from lpcfg.cli.options import Json, Store, Treebanks
+from lpcfg.cli.terminal import progress, result, result_json
+from lpcfg.settings import read_settings
+
+
+class Switch(StrEnum):
+    """A part of the recipe that can be left out."""
+
+    ON = "on"
+    NONE = "none"
+
+
+def _is_on(switch: Switch | None) -> bool | None:
+    return None if switch is None else switch is Switch.ON
+
+
+def train(
+    treebanks: Treebanks,
+    name: Annotated[str, typer.Option(help="Name under which the model is published.")],
+    dev: Annotated[
+        list[str] | None,
+        typer.Option(metavar="FILE", help="Trees to evaluate on; may be given several times."),
+    ] = None,
+    estimator: Annotated[
+        str | None,
+        typer.Option(
+            help="counts, spectral, em, pivot, pivot+em, clustering or clustering+em.",
+        ),
+    ] = None,
+    states: Annotated[
+        int | None, typer.Option(metavar="M", help="Most latent states of a symbol.")
+    ] = None,
+    config: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE.toml", help="Everything else: see docs/training.md."),
+    ] = None,
+    store: Store = None,
+    seed: Annotated[int | None, typer.Option(help="Where all randomness starts.")] = None,
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Processes; by default one per core.")
+    ] = None,
+    rare_threshold: Annotated[
+        int | None,
+        typer.Option(min=0, help="Words seen less often share a signature; 0 keeps all words."),
+    ] = None,
+    smoothing: Annotated[
+        Switch | None, typer.Option(help="Back-off of estimates to lower moments.")
+    ] = None,
+    scaling: Annotated[
+        Switch | None, typer.Option(help="Scaling of features by their frequency.")
+    ] = None,
+    exact: Annotated[
+        bool | None, typer.Option("--exact", help="Store numbers in full precision.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Learn a model from Penn brackets and publish it as the next version of NAME.
+
+    Options come before the configuration file. The version's name, what it was learned from, its
+    scores on --dev and what each stage took are printed at the end.
+    """
+    from lpcfg.train.config import TrainingConfig, overridden, read_config
+    from lpcfg.train.pipeline import train_and_publish
+
+    settings = read_settings(model_store=store, threads=workers)
+    options = {
+        "estimator": estimator,
+        "states": states,
+        "seed": seed,
+        "rare_threshold": rare_threshold,
+        "smoothing": _is_on(smoothing),
+        "scaling": _is_on(scaling),
+        "exact": exact,
+    }
+    with progress() as show:
+        reference, report = train_and_publish(
+            treebanks,
+            overridden(read_config(config) if config else TrainingConfig(), options),
+            store=settings.model_store,
+            name=name,
+            dev=dev,
+            workers=settings.threads,
+            progress=show,
+        )
+    if json:
+        version = {"name": reference.name, "version": reference.version, "hash": reference.hash}
+        result_json({**version, **report.as_json()})
+    else:
+        result(f"{reference}  {reference.hash}\n\n{report.text()}")
