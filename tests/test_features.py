@@ -20,6 +20,7 @@ from lpcfg.train.treebank import (
 from lpcfg.trees import Tree, binarize, normalize, parse_tree, read
 from tests import naive_spectral as naive
 
+EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 FIGURE_1 = "(S (NP (D the) (N cat)) (VP (V saw) (NP (D the) (N dog))))"
 
 
@@ -33,9 +34,16 @@ def context_of(trees: list[Tree]) -> Context:
     )
 
 
-def real_trees(treebanks: Path, horizontal: int, step: int) -> list[Tree]:
-    trees = [normalize(tree) for tree in read(treebanks / "gum" / "dev.mrg")][::step]
-    return [binarize(tree, horizontal=horizontal) for tree in trees if tree is not None]
+@pytest.fixture(params=["small-0", "small-1", "gum-1"])
+def varied(request: pytest.FixtureRequest) -> list[Tree]:
+    """S-trees of our own example treebank, and of a real one."""
+    name, horizontal = request.param.split("-")
+    if name == "small":
+        source, step = EXAMPLES / "small.mrg", 1
+    else:
+        source, step = request.getfixturevalue("treebanks") / "gum" / "dev.mrg", 12
+    trees = [normalize(tree) for tree in read(source)][::step]
+    return [binarize(tree, horizontal=int(horizontal)) for tree in trees if tree is not None]
 
 
 # The paper's example ------------------------------------------------------------------------------
@@ -91,13 +99,9 @@ def same_partition(numbers: np.ndarray, descriptions: list[Hashable]) -> bool:
     return len(pairs) == len(set(numbers.tolist())) == len(set(descriptions))
 
 
-@pytest.mark.parametrize("horizontal", [0, 1])
-def test_features_tell_apart_what_their_descriptions_tell_apart(
-    treebanks: Path, horizontal: int
-) -> None:
-    """Feature by feature on real trees, for the examples of every symbol."""
-    trees = real_trees(treebanks, horizontal, step=12)
-    context = context_of(trees)
+def test_features_tell_apart_what_their_descriptions_tell_apart(varied: list[Tree]) -> None:
+    """Feature by feature, for the examples of every symbol."""
+    context = context_of(varied)
     nodes = [node for tree in strees_of(context.forest) for node in naive.nodes_of(tree)]
     features = Features.of(context, ALL_TEMPLATES)
     for a in range(features.n_symbols):
@@ -114,10 +118,8 @@ def test_features_tell_apart_what_their_descriptions_tell_apart(
                 assert same_partition(side.feature[:, t], descriptions), (name, own[0].label)
 
 
-@pytest.mark.parametrize("horizontal", [0, 1])
-def test_heads_are_those_of_the_whole_production(treebanks: Path, horizontal: int) -> None:
-    context = context_of(real_trees(treebanks, horizontal, step=12))
-    forest = context.forest
+def test_heads_are_those_of_the_whole_production(varied: list[Tree]) -> None:
+    forest = forest_of(varied)
     found = head_leaves(forest, levels(forest))
     for t, tree in enumerate(strees_of(forest)):
         nodes = naive.nodes_of(tree)
