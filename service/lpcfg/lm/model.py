@@ -134,7 +134,7 @@ def _check_distributions(name: str, table: Doubles, shape: tuple[int, int], *, a
 def _read(path: Path) -> tuple[Header, Doubles, Doubles]:
     """The header and the two tables; an .npz file carries a checksum of each."""
     try:
-        with np.load(path) as file:
+        with path.open("rb") as opened, np.load(opened) as file:
             header = Header.model_validate_json(file["header"].tobytes())
             tables = [np.ascontiguousarray(file[name]) for name in ("contexts", "words")]
     except OSError as error:
