@@ -25,6 +25,7 @@ DRAWING = (
     {"answers"},
     {"parser"},
     {"evaluate"},
+    {"measure"},
     {"train", "web", "client"},
     {"lm", "report"},
     {"cli"},

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 import typer
 
-from lpcfg.cli import lm, models, parse, sample, train
+from lpcfg.cli import evaluate, lm, models, parse, sample, score, train
 from lpcfg.errors import LpcfgError
 
 app = typer.Typer(
@@ -23,7 +23,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command(epilog="Example: lpcfg train trees.mrg --name mine --dev dev.mrg")(train.train)
+app.command(epilog="Example: lpcfg evaluate en test.mrg --tags gold")(evaluate.evaluate)
 app.command(epilog="Example: echo 'The dog barked.' | lpcfg parse en --output json")(parse.parse)
+app.command(epilog="Example: lpcfg score en trees.mrg --json")(score.score)
 app.command(epilog="Example: lpcfg sample examples/two_state.toml --count 1000")(sample.sample)
 app.add_typer(models.app, name="models")
 app.add_typer(lm.app, name="lm")

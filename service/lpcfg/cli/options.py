@@ -1,8 +1,17 @@
 """Options that several commands share, worded once."""
 
+from enum import StrEnum
 from typing import Annotated
 
 import typer
+
+
+class Tags(StrEnum):
+    """Whose tags a parser uses."""
+
+    PREDICTED = "predicted"
+    GOLD = "gold"
+
 
 Model = Annotated[
     str,
