@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from lpcfg.errors import TrainingError
 from lpcfg.grammar import Grammar, Ints, Tables
-from lpcfg.train import counts, spectral
+from lpcfg.train import clustering, counts, spectral
 from lpcfg.train.stages import Stages
 from lpcfg.train.treebank import Forest
 
@@ -92,6 +92,7 @@ def _counts(job: Job, settings: CountsSettings) -> tuple[Tables, Facts]:
 ESTIMATORS: Mapping[str, Estimator] = {
     "counts": Estimator(CountsSettings, _counts),
     "spectral": Estimator(spectral.SpectralConfig, _by(spectral.estimate)),
+    "clustering": Estimator(clustering.ClusteringConfig, _by(clustering.estimate)),
 }
 
 
