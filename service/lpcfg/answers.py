@@ -4,20 +4,20 @@ A symbol stands for its chain of labels, so an item `S|VP` is an S and a VP over
 and the posterior of a label over a span is the sum over all items there that have it.
 """
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
-from lpcfg.analysis import Constituent, Parse, Sentence, Token
+from lpcfg.analysis import Cell, Constituent, Parse, Sentence, SpanMarginal, Token
 from lpcfg.calibration import MonotoneMap
-from lpcfg.engine import fine, kernels
-from lpcfg.engine.coarse import Coarse
+from lpcfg.engine import kernels
 from lpcfg.engine.decode import Derivation
 from lpcfg.engine.fine import Posteriors
 from lpcfg.errors import InputError
-from lpcfg.grammar import Bools, Doubles, Grammar, Ints
+from lpcfg.grammar import Bools, Doubles, Grammar, Ints, Longs
 from lpcfg.trees import Tree, split_chain
 
 
@@ -53,6 +53,15 @@ class Labels:
     def seen(self) -> Bools:
         """Symbols that are constituents: not intermediate, not bare tags."""
         return np.logical_or.reduce([self.has[k] for (_, tag), k in self.ids.items() if not tag])
+
+    def spelled(self, symbols: Ints) -> tuple[Longs, Ints, Sequence[str]]:
+        """Every label of constituents in these symbols: whose it is, its number, and all names."""
+        sizes = self.start[symbols + 1] - self.start[symbols]
+        rows = np.repeat(np.arange(len(symbols)), sizes)
+        first = np.cumsum(sizes) - sizes
+        number = self.numbers[self.start[symbols][rows] + np.arange(len(rows)) - first[rows]]
+        is_label = np.array([not is_tag for _, is_tag in self.ids], np.bool_)[number]
+        return rows[is_label], number[is_label], [name for name, _ in self.ids]
 
     def with_label(self, label: str) -> Bools:
         """Symbols that have this label above words."""
@@ -97,8 +106,7 @@ class Answers:
     sentence: Sentence
     forms: Sequence[str]
     labels: Labels
-    coarse: Coarse
-    members: tuple[kernels.Fine, ...]
+    probability: Callable[[kernels.Chart], tuple[int, float]]
     posteriors: Posteriors
     calibration: MonotoneMap | None
 
@@ -171,16 +179,76 @@ class Answers:
     def _probability(self, derivation: Derivation) -> tuple[int, float]:
         """p(tree) as sign and log."""
         pruned = self.posteriors.pruned
-        chart = kernels.single_tree(pruned.chart, np.array(derivation.items))
-        leaf = chart.entry >= 0
-        coarse = (
-            np.log(chart.inside[leaf]).sum()
-            + self.coarse.log_rules(chart).sum()
-            + self.coarse.log_roots(chart.symbol[-1:])[0]
-            + pruned.taken_out
+        sign, log = self.probability(kernels.single_tree(pruned.chart, np.array(derivation.items)))
+        return sign, log + pruned.taken_out
+
+
+@dataclass(frozen=True, eq=False)
+class SpanTable:
+    """Posteriors of names (labels, or symbols) over spans: rows of name, start, end and ratio."""
+
+    names: Sequence[str]
+    name: Ints
+    start: Ints
+    end: Ints
+    ratio: Doubles
+    probability: Doubles
+    posteriors: Posteriors
+
+    @classmethod
+    def of(
+        cls,
+        posteriors: Posteriors,
+        labels: Labels | None,
+        grammar: Grammar,
+        calibration: MonotoneMap | None,
+    ) -> "SpanTable":
+        """Sums over the items that share a label and a span; over symbols where labels is None."""
+        chart = posteriors.pruned.chart
+        rows, name, names = np.arange(len(chart.symbol)), chart.symbol, grammar.symbols
+        if labels is not None:
+            rows, name, names = labels.spelled(chart.symbol)
+        keys = np.stack([chart.start[rows], -chart.end[rows], name], axis=1)
+        distinct, row_of = np.unique(keys, axis=0, return_inverse=True)
+        ratio = np.bincount(row_of, posteriors.item[rows], len(distinct))
+        probability = np.clip(ratio, 0.0, 1.0)
+        if calibration is not None:
+            probability = calibration.apply(probability)
+        start, end, name = distinct.T
+        return cls(names, name, start, -end, ratio, probability, posteriors)
+
+    def spans(
+        self, threshold: float, asked: Collection[tuple[int, int]] | None
+    ) -> tuple[SpanMarginal, ...]:
+        """The rows at or above the threshold, of the spans asked for, outer spans first."""
+        whole, found = self.posteriors, []
+        for row in np.flatnonzero(self.probability >= threshold).tolist():
+            start, end = int(self.start[row]), int(self.end[row])
+            if asked is not None and (start, end) not in asked:
+                continue
+            ratio = float(self.ratio[row])
+            size = math.log(abs(ratio)) + whole.log_probability if ratio else -math.inf
+            found.append(
+                SpanMarginal(
+                    self.names[self.name[row]],
+                    start,
+                    end,
+                    float(self.probability[row]),
+                    int(np.sign(ratio)) * whole.sign,
+                    size,
+                )
+            )
+        return tuple(found)
+
+    def cells(self) -> tuple[Cell, ...]:
+        """Every span with the expected number of names over it."""
+        places = np.stack([self.start, -self.end], axis=1)
+        distinct, row_of = np.unique(places, axis=0, return_inverse=True)
+        expected = np.bincount(row_of, np.clip(self.ratio, 0.0, 1.0), len(distinct))
+        return tuple(
+            Cell(start, -end, share)
+            for (start, end), share in zip(distinct.tolist(), expected.tolist(), strict=True)
         )
-        sign, ratio = fine.tree_ratio(chart, self.members, pruned.length)
-        return sign, float(coarse + ratio)
 
 
 def places(sentence: Sentence) -> Sequence[tuple[int | None, int | None]]:

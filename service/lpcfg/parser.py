@@ -5,23 +5,36 @@ no analysis of is given to the coarser fallback grammar, and in the last resort 
 sequence of partial analyses, typed as such.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
-from lpcfg.analysis import Analysis, Constraint, Options, Parse, Sentence, Stop, Token
-from lpcfg.answers import Answers, Labels, constituents_of, places
+from lpcfg.analysis import (
+    Analysis,
+    Constraint,
+    Marginals,
+    Options,
+    Parse,
+    Sentence,
+    Stop,
+    Token,
+    TreeScore,
+)
+from lpcfg.answers import Answers, Labels, SpanTable, constituents_of, places
 from lpcfg.engine import decode, fine
 from lpcfg.engine.coarse import Coarse, ContextTables, Limits, Pruned, Thresholds, Unfinished
+from lpcfg.engine.decode import Derivation
 from lpcfg.engine.kernels import Chart
+from lpcfg.errors import InputError
 from lpcfg.grammar import Emissions, Grammar, Tables
 from lpcfg.lexicon import Emitter, Lexicon
 from lpcfg.model import Model, from_bundle
+from lpcfg.scoring import Missing, tree_chart
 from lpcfg.store import Reference, load
 from lpcfg.tokens import penn_forms
-from lpcfg.trees import Tree
+from lpcfg.trees import Tree, binarize, write
 
 FRAGMENT = "FRAG"
 """The label over pieces that no analysis spans."""
@@ -49,6 +62,19 @@ class _Stage:
         self.coarse = Coarse(coarse, context, tag, share)
         self.members = tuple(fine.relative(member, coarse) for member in members)
         self.labels = Labels.of(grammar)
+        with np.errstate(divide="ignore"):
+            self._log_q = np.log(coarse.parent * coarse.left * coarse.right)
+            self._log_root = np.log(coarse.c_one)
+
+    def tree_probability(self, chart: Chart) -> tuple[int, float]:
+        """p(tree) of a chart that holds one tree with its words' weights, as sign and log."""
+        coarse = (
+            np.log(chart.inside[chart.entry >= 0]).sum()
+            + self._log_q[chart.rule].sum()
+            + self._log_root[chart.symbol[-1]]
+        )
+        sign, ratio = fine.tree_ratio(chart, self.members, int(chart.end[-1]))
+        return (sign, float(coarse + ratio)) if np.isfinite(coarse) else (0, -np.inf)
 
     def prune(
         self, emissions: Emissions, thresholds: Thresholds, limits: Limits | None
@@ -94,10 +120,17 @@ class Parser:
     ) -> list[Analysis]:
         """One analysis a sentence, in order."""
         stop = stop or Stop()
-        decode.check_objective(options.objective)
+        _check_options(options)
         return [self._analysed(sentence, options, stop) for sentence in sentences]
 
     def _analysed(self, sentence: Sentence, options: Options, stop: Stop) -> Analysis:
+        found = self._pruned(sentence, stop)
+        if isinstance(found, Analysis):
+            return found
+        return self._parsed(sentence, *found, options, stop)
+
+    def _pruned(self, sentence: Sentence, stop: Stop) -> tuple[_Stage, Pruned] | Analysis:
+        """The chart of the first grammar that spans the sentence, or what is answered instead."""
         stop.check()
         if not sentence.tokens:
             return _failed(sentence, "there are no tokens: send at least one word")
@@ -111,12 +144,11 @@ class Parser:
             found = stage.prune(emissions, self._thresholds, limits)
             stop.check()
             if isinstance(found, Pruned):
-                return self._parsed(sentence, stage, found, options, stop)
-            if not sentence.constraints:
-                pieces = decode.cover(found, stage.coarse.log_rules(found.chart))
+                return stage, found
+            glued = self._glued(sentence, emissions, stage, found)
         if sentence.constraints:
             return _failed(sentence, "no analysis has all constituents asked for: ask for fewer")
-        return self._glued(sentence, emissions, stage, found.chart, pieces)
+        return glued
 
     @staticmethod
     def _forms(sentence: Sentence) -> Sequence[str]:
@@ -135,33 +167,91 @@ class Parser:
             sentence,
             self._forms(sentence),
             stage.labels,
-            stage.coarse,
-            stage.members,
+            stage.tree_probability,
             found,
             self.model.calibration if options.calibrated else None,
         )
-        chosen = decode.best(found, options.objective)
+        chosen = _distinct(answers, options, stop)
         return Analysis(
             sentence=sentence,
             status="parsed",
             reason=None,
-            tokens=answers.tokens(chosen),
+            tokens=answers.tokens(chosen[0]),
             sign=found.sign,
             log_probability=found.log_probability,
             negative=found.negative > 0,
             clipped_mass=found.clipped_mass,
-            parses=(answers.parse(chosen),),
+            parses=tuple(answers.parse(derivation) for derivation in chosen),
         )
+
+    def marginals(
+        self,
+        sentence: Sentence,
+        *,
+        threshold: float = 0.0,
+        spans: Collection[tuple[int, int]] | None = None,
+        raw: bool = False,
+        calibrated: bool = True,
+        stop: Stop | None = None,
+    ) -> Marginals:
+        """Labelled spans whose probability reaches the threshold, of all spans or of those asked.
+
+        With `raw`, the grammar's own symbols instead of people's labels.
+        """
+        analysis = self._pruned(sentence, stop or Stop())
+        if isinstance(analysis, Analysis):
+            return Marginals(sentence, "failed", analysis.reason, None, None, 0.0, (), ())
+        stage, pruned = analysis
+        found = fine.posteriors(pruned, stage.members)
+        calibration = self.model.calibration if calibrated and not raw else None
+        table = SpanTable.of(found, None if raw else stage.labels, stage.grammar, calibration)
+        return Marginals(
+            sentence=sentence,
+            status="parsed",
+            reason=None,
+            sign=found.sign,
+            log_probability=found.log_probability,
+            clipped_mass=found.clipped_mass,
+            spans=table.spans(threshold, spans),
+            cells=table.cells(),
+        )
+
+    def score(self, trees: Sequence[Tree], stop: Stop | None = None) -> list[TreeScore]:
+        """log p(tree), log p(its sentence) and log p(tree | sentence) of normalized trees."""
+        stop = stop or Stop()
+        return [self._scored(tree, stop) for tree in trees]
+
+    def _scored(self, tree: Tree, stop: Stop) -> TreeScore:
+        sentence = Sentence(tokens=tuple(tree.tokens()), forms=tuple(tree.tokens()))
+        stage = self._stages[0]
+        stree = binarize(tree, horizontal=self.model.horizontal)
+        chart = tree_chart(stage.grammar, stree, self._emissions(sentence))
+        pruned = self._pruned(sentence, stop)
+        whole = None if isinstance(pruned, Analysis) else fine.posteriors(pruned[1], stage.members)
+        log_sentence = whole.log_probability if whole else None
+        if isinstance(chart, Missing):
+            return TreeScore(None, 0, log_sentence, None, chart.reason, chart.nodes)
+        sign, log = stage.tree_probability(chart)
+        if sign == 0:
+            root = stree.label
+            return TreeScore(None, 0, log_sentence, None, f"`{root}` is never a root", (0,))
+        reason = conditional = None
+        if whole is None or sign * whole.sign <= 0:
+            reason = "p(tree) and p(sentence) differ in sign: their ratio is no probability"
+        else:
+            conditional = log - whole.log_probability
+        return TreeScore(log, sign, log_sentence, conditional, reason)
 
     def _glued(
         self,
         sentence: Sentence,
         emissions: Emissions,
         stage: _Stage,
-        chart: Chart,
-        pieces: Sequence[Sequence[int]],
+        found: Unfinished,
     ) -> Analysis:
         """Analyses of pieces side by side, under a label of their own."""
+        chart = found.chart
+        pieces = decode.cover(found, stage.coarse.log_rules(chart))
         forms = self._forms(sentence)
         trees: list[Tree] = []
         word = 0
@@ -192,6 +282,25 @@ class Parser:
         )
 
 
+def _check_options(options: Options) -> None:
+    decode.check_objective(options.objective)
+    if options.k < 1:
+        raise InputError(f"expected `k` of at least 1, got {options.k}: raise it", pointer="/k")
+
+
+def _distinct(answers: Answers, options: Options, stop: Stop) -> list[Derivation]:
+    """The best derivations of up to k trees that differ once they are restored."""
+    if options.k == 1:
+        return [decode.best(answers.posteriors, options.objective)]
+    chosen: dict[str, Derivation] = {}
+    for derivation in decode.k_best(answers.posteriors, options.objective):
+        stop.check()
+        chosen.setdefault(write(answers.tree(derivation)), derivation)
+        if len(chosen) == options.k:
+            break
+    return list(chosen.values())
+
+
 def _likeliest(emissions: Emissions, word: int) -> int:
     """The preterminal with the largest weight over a word."""
     candidates = slice(emissions.start[word], emissions.start[word + 1])
@@ -214,6 +323,12 @@ def _limits(constraints: Sequence[Constraint], labels: Labels, n: int) -> Limits
         np.zeros((n + 1, n + 1), np.int32),
         np.ones((len(constraints), labels.has.shape[1]), np.bool_),
     )
+    for at, one in enumerate(constraints):
+        if not 0 <= one.start < one.end <= n:
+            raise InputError(
+                f"expected a constraint over tokens within [0, {n}), got [{one.start}, {one.end})",
+                pointer=f"/constraints/{at}",
+            )
     starts, ends = np.ogrid[: n + 1, : n + 1]
     for row, one in enumerate(constraints):
         allowed = labels.seen if one.label is None else labels.with_label(one.label)

@@ -105,11 +105,6 @@ class Coarse:
         below = chart.inside[chart.left] * chart.inside[chart.right]
         return np.log(chart.value / below)
 
-    def log_roots(self, symbols: Ints) -> Doubles:
-        """log of the root share of symbols, -inf where one is never a root."""
-        with np.errstate(divide="ignore"):
-            return np.log(self._rules.root[symbols])
-
 
 @dataclass(frozen=True, eq=False)
 class Limits:

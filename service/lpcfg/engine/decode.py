@@ -1,4 +1,4 @@
-"""Posteriors → trees: the best derivation under an objective.
+"""Posteriors → trees: the best derivations under an objective.
 
 | objective      | maximises over derivations                                         |
 |----------------|--------------------------------------------------------------------|
@@ -9,7 +9,10 @@
 Spectral marginals may be negative; their magnitudes count (NAACL 3.3).
 """
 
+import heapq
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -88,6 +91,122 @@ def _followed(chart: kernels.Chart, back: Longs, root: int) -> tuple[int, ...]:
         if (e := back[t]) >= 0:
             stack += (int(chart.right[e]), int(chart.left[e]))
     return tuple(items)
+
+
+def k_best(posteriors: Posteriors, objective: str) -> Iterator[Derivation]:
+    """All derivations of the whole sentence, best first, worked out as they are asked for."""
+    weights = scores(posteriors, objective)
+    lazy = _Lazy(posteriors.pruned.chart, weights)
+    queue = [(-lazy.score(t, 0) - weights.root[t], t, 0) for t in _roots(posteriors)]
+    heapq.heapify(queue)
+    while queue:
+        cost, t, rank = heapq.heappop(queue)
+        yield Derivation(-float(cost), lazy.items(t, rank))
+        if lazy.exists(t, rank + 1):
+            following = -lazy.score(t, rank + 1) - weights.root[t]
+            heapq.heappush(queue, (following, t, rank + 1))
+
+
+class _Choice(NamedTuple):
+    """A derivation of an item: its cost (the score's negative), edge, and children's ranks."""
+
+    cost: float
+    edge: int
+    left: int
+    right: int
+
+
+@dataclass(slots=True)
+class _Ranked:
+    """An item's derivations so far, those that may be next, and how many have sent successors."""
+
+    found: list[_Choice]
+    waiting: list[_Choice]
+    met: set[tuple[int, int, int]]
+    opened: int = 0
+    exhausted: bool = False
+
+
+class _Lazy:
+    """Derivations of every item by rank (Huang and Chiang, 2005, algorithm 3, with a stack)."""
+
+    def __init__(self, chart: kernels.Chart, weights: Scores) -> None:
+        self._chart = chart
+        self._weights = weights
+        self._best = kernels.best_tree(chart, weights.item, weights.edge)[0].tolist()
+        self._ranked: dict[int, _Ranked] = {}
+
+    def score(self, t: int, rank: int) -> float:
+        """The score of an item's derivation of a rank that exists."""
+        return self._best[t] if rank == 0 else -self._ranked[t].found[rank].cost
+
+    def exists(self, t: int, rank: int) -> bool:
+        """Whether an item has so many derivations; works out what that takes."""
+        stack = [(t, rank)]
+        while stack:
+            top, wanted = stack[-1]
+            if self._is_settled(top, wanted):
+                stack.pop()
+                continue
+            state = self._of(top)
+            if state.opened < len(state.found):
+                needed = self._opened(state)
+                if needed is not None:
+                    stack.append(needed)
+            elif state.waiting:
+                state.found.append(heapq.heappop(state.waiting))
+            else:
+                state.exhausted = True
+        return rank == 0 or rank < len(self._of(t).found)
+
+    def items(self, t: int, rank: int) -> tuple[int, ...]:
+        """The items of a derivation, in pre-order."""
+        items, stack = [], [(t, rank)]
+        while stack:
+            top, at = stack.pop()
+            items.append(top)
+            if self._chart.entry[top] < 0:
+                choice = self._of(top).found[at]
+                stack.append((int(self._chart.right[choice.edge]), choice.right))
+                stack.append((int(self._chart.left[choice.edge]), choice.left))
+        return tuple(items)
+
+    def _is_settled(self, t: int, rank: int) -> bool:
+        """Whether it is known if an item has a derivation of this rank."""
+        if rank == 0:
+            return True
+        state = self._of(t)
+        return rank < len(state.found) or state.exhausted
+
+    def _of(self, t: int) -> _Ranked:
+        state = self._ranked.get(t)
+        if state is None:
+            first, last = self._chart.edge_start[t], self._chart.edge_start[t + 1]
+            waiting = [self._choice(e, 0, 0) for e in range(first, last)]
+            heapq.heapify(waiting)
+            found = [heapq.heappop(waiting)] if waiting else []
+            met = {(choice.edge, 0, 0) for choice in (*found, *waiting)}
+            state = self._ranked[t] = _Ranked(found, waiting, met, exhausted=not found)
+        return state
+
+    def _opened(self, state: _Ranked) -> tuple[int, int] | None:
+        """Sends the successors of the next found derivation to wait, or names what that needs."""
+        _, edge, left, right = state.found[state.opened]
+        b, c = int(self._chart.left[edge]), int(self._chart.right[edge])
+        for child, rank in ((b, left + 1), (c, right + 1)):
+            if not self._is_settled(child, rank):
+                return child, rank
+        for i, j, child, rank in ((left + 1, right, b, left + 1), (left, right + 1, c, right + 1)):
+            if (edge, i, j) not in state.met and self.exists(child, rank):
+                state.met.add((edge, i, j))
+                heapq.heappush(state.waiting, self._choice(edge, i, j))
+        state.opened += 1
+        return None
+
+    def _choice(self, edge: int, left: int, right: int) -> _Choice:
+        b, c = int(self._chart.left[edge]), int(self._chart.right[edge])
+        below = self.score(b, left) + self.score(c, right)
+        return _Choice(-(float(self._weights.edge[edge]) + below), edge, left, right)
 
 
 def cover(unfinished: Unfinished, log_rules: Doubles) -> list[tuple[int, ...]]:
