@@ -18,6 +18,9 @@ from lpcfg.lm.corpus import UNKNOWN, Sentence, Vocabulary
 
 SUM_TOLERANCE = 1e-9
 """Distributions over up to 10⁶ outcomes sum to one within 10⁶ roundings of 2⁻⁵³."""
+NOT_OURS = (zipfile.BadZipFile, KeyError, ValueError, EOFError, RuntimeError, TypeError)
+"""What numpy and zipfile raise at bytes that are no archive of theirs: RuntimeError where they
+claim to be encrypted or of another method, TypeError at an array that is no archive."""
 
 
 class Training(BaseModel):
@@ -145,7 +148,7 @@ def _read(path: Path) -> tuple[Header, Doubles, Doubles]:
         raise StoreError(
             f"{path}: wrong header at `{at}`: {first['msg']}: train the model again"
         ) from error
-    except (zipfile.BadZipFile, KeyError, ValueError, EOFError, AttributeError) as error:
+    except NOT_OURS as error:
         raise StoreError(
             f"expected a language model in {path}, got a torn or foreign file ({error}): "
             "train the model again"
