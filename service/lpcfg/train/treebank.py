@@ -224,7 +224,7 @@ def _strees(text: str, source: str, horizontal: int, max_depth: int) -> Iterator
 # Trees to codes -----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Part:
     """Some trees, in post-order, in codes that hold for this part only."""
 
