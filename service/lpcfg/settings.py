@@ -2,11 +2,11 @@
 
 import os
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import Field, ValidationError
+from pydantic import Field, ValidationError, field_validator
 from pydantic_core import ErrorDetails
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from lpcfg.errors import SettingsError
 
@@ -30,19 +30,54 @@ class Settings(BaseSettings):
     model_config = SettingsConfigDict(env_prefix=PREFIX, frozen=True, extra="ignore")
 
     model: str = Field("en", min_length=1, description="model served unless another is named")
+    models: Annotated[tuple[str, ...] | None, NoDecode] = Field(
+        None, description="other models served, with commas between them"
+    )
     model_store: str = Field(
         default_factory=_default_store,
         min_length=1,
         description="folder or fsspec URL of the model store",
     )
     host: str = Field("127.0.0.1", min_length=1, description="address the service listens on")
-    port: int = Field(8000, ge=1, le=65535, description="TCP port the service listens on")
+    port: int = Field(8000, ge=0, le=65535, description="TCP port the service listens on; 0: any")
     max_tokens: int = Field(200, ge=1, description="longest sentence accepted, in tokens")
-    max_sentences: int = Field(256, ge=1, description="most sentences in one request")
-    max_body_bytes: int = Field(1 << 20, ge=1, description="largest request body, in bytes")
+    max_sentences: int = Field(256, ge=1, description="most sentences or trees in one request")
+    max_parses: int = Field(50, ge=1, description="most trees (`k`) asked for a sentence")
+    max_body_bytes: int = Field(
+        1 << 20, ge=1, description="largest request body, and longest line of a batch, in bytes"
+    )
+    max_json_depth: int = Field(32, ge=4, description="deepest nesting of JSON accepted")
     max_tree_depth: int = Field(500, ge=1, description="deepest bracketed tree accepted")
+    max_tree_width: int = Field(1000, ge=1, description="most children of one node of a tree")
+    max_header_bytes: int = Field(
+        1 << 16, ge=256, description="largest head of a request: its line and all headers"
+    )
     timeout_seconds: float = Field(
         30.0, gt=0, allow_inf_nan=False, description="time one request may take before it stops"
+    )
+    header_seconds: float = Field(
+        10.0,
+        gt=0,
+        allow_inf_nan=False,
+        description="time a client has for the head of a request",
+    )
+    body_seconds: float = Field(
+        10.0,
+        gt=0,
+        allow_inf_nan=False,
+        description="time a client has for a body; each 1024 bytes that come add a second",
+    )
+    send_seconds: float = Field(
+        30.0, gt=0, allow_inf_nan=False, description="time a client may read nothing of its answer"
+    )
+    keep_alive_seconds: float = Field(
+        15.0, gt=0, allow_inf_nan=False, description="time an idle connection is kept open"
+    )
+    drain_seconds: float = Field(
+        0.5,
+        ge=0,
+        allow_inf_nan=False,
+        description="time between SIGTERM and the end of listening, for balancers to notice",
     )
     threads: int = Field(
         default_factory=_cores, ge=1, description="threads that parse; by default one per core"
@@ -50,9 +85,26 @@ class Settings(BaseSettings):
     queue: int = Field(
         64, ge=0, description="requests that may wait for a thread before more are turned away"
     )
+    queue_seconds: float = Field(
+        2.0,
+        gt=0,
+        allow_inf_nan=False,
+        description="work that may wait, in estimated seconds, before more is turned away",
+    )
+    cache_bytes: int = Field(
+        16 << 20, ge=0, description="memory for answers given before; 0 keeps none"
+    )
     api_keys_file: Path | None = Field(
         None, description="file of hashed API keys; without it no key is asked for"
     )
+    admin_keys_file: Path | None = Field(
+        None, description="file of hashed keys that may reload models; without it nobody may"
+    )
+
+    @field_validator("models", mode="before")
+    @classmethod
+    def _split(cls, value: object) -> object:
+        return tuple(value.replace(",", " ").split()) if isinstance(value, str) else value
 
 
 def read_settings(**given: Any) -> Settings:
