@@ -85,15 +85,15 @@ class SpectralConfig:
                     f"expected `{name}` from 0 up to but not 1, got {getattr(self, name)}: "
                     "use 0 for none of it"
                 )
-
-    def chosen(self, seed: int) -> tuple[str, ...]:
-        """The templates in use: those dropped at random depend on the seed."""
         unknown = sorted(set(self.templates + self.without) - set(ALL_TEMPLATES))
         if unknown:
             raise TrainingError(
                 f"expected feature templates among {', '.join(ALL_TEMPLATES)}, "
                 f"got {', '.join(unknown)}: correct the name"
             )
+
+    def chosen(self, seed: int) -> tuple[str, ...]:
+        """The templates in use: those dropped at random depend on the seed."""
         drawn = np.random.default_rng([seed, len(ALL_TEMPLATES)]).random(len(ALL_TEMPLATES))
         kept = {
             name
