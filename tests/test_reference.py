@@ -1,6 +1,6 @@
 """Decoding on the full chart, against the best of all trees."""
 
-from typing import get_args
+from typing import Any, get_args
 
 import numpy as np
 import pytest
@@ -12,7 +12,13 @@ from lpcfg.engine.reference import BestTree, Objective, decode
 from lpcfg.grammar import Emissions, Grammar, Tables, literal_emissions
 from lpcfg.trees import Tree
 from tests import naive
-from tests.strategies_grammar import charts, random_grammar, random_lpcfg
+from tests.strategies_grammar import (
+    charts,
+    random_emissions,
+    random_grammar,
+    random_lpcfg,
+    random_tables,
+)
 from tests.test_inside_outside import plain
 
 OBJECTIVES = get_args(Objective)
@@ -45,9 +51,18 @@ def scores(tables: Tables, emissions: Emissions, objective: Objective) -> dict[T
     return result
 
 
+@st.composite
+def signed_charts(draw: Any) -> tuple[Tables, Emissions]:
+    """As `charts`, always of both signs, with enough rules that magnitudes decide between trees."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    grammar = random_grammar(rng, 2, 2, 10)
+    tables = random_tables(rng, grammar, 2, signed=True)
+    return tables, random_emissions(rng, grammar, ["x"] * draw(st.integers(2, 3)))
+
+
 @pytest.mark.parametrize("objective", OBJECTIVES)
-@given(chart=charts())
-@settings(max_examples=40)
+@given(chart=st.one_of(charts(), signed_charts()))
+@settings(max_examples=60)
 def test_decoding_finds_the_best_of_all_trees(
     chart: tuple[Tables, Emissions], objective: Objective
 ) -> None:
@@ -94,11 +109,18 @@ def test_a_sentence_without_parse_has_no_best_tree(objective: Objective) -> None
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
 def test_a_symbol_that_is_never_a_root_is_not_chosen_as_one(objective: Objective) -> None:
-    """X is over [0, 2) in S's tree, and in a better tree if it might be the root of one."""
-    grammar = Grammar(("S", "X", "A"), 2, [(0, 2, 2), (1, 2, 2)], ("x",), [(2, 0)])
-    ones = np.ones((1, 1, 1))
-    tables = Tables.from_dense(grammar, [1] * 3, [ones, 9 * ones], [[1.0]], [[1.0], [0.0], [0.0]])
-    best = decoded(tables, literal_emissions(grammar, ["x", "x"]), objective)
+    """X → Y Z would join the likely half of one tree of S with the likely half of another."""
+    halves = ("C1", "C2", "C3", "D1", "D2", "D3", "Y", "Z")
+    names = ["S", "X", *halves, "A"]
+    ids = {name: n for n, name in enumerate(names)}
+    rules = [("S", "Y", c) for c in halves[:3]] + [("S", d, "Z") for d in halves[3:6]]
+    rules += [("X", "Y", "Z")] + [(half, "A", "A") for half in halves]
+    coded = sorted([ids[symbol] for symbol in rule] for rule in rules)
+    grammar = Grammar(tuple(names), 10, np.array(coded), ("x",), [(10, 0)])
+    tensors = [np.ones((1, 1, 1))] * len(rules)
+    roots = [[float(name == "S")] for name in names]
+    tables = Tables.from_dense(grammar, [1] * 11, tensors, [[1.0]], roots)
+    best = decoded(tables, literal_emissions(grammar, ["x"] * 4), objective)
     assert best is not None
     assert best.tree.label == "S"
 
