@@ -15,6 +15,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 
@@ -110,11 +111,17 @@ def measure(
             }
 
 
-def environment(seed: int) -> Record:
-    """What the figures depend on."""
-    commit = subprocess.run(
+@cache
+def _commit() -> str | None:
+    """The checkout's commit when the benchmark began."""
+    asked = subprocess.run(
         ["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True
     )
+    return asked.stdout.strip() or None
+
+
+def environment(seed: int) -> Record:
+    """What the figures depend on."""
     return {
         "seed": seed,
         "peak_rss_mb": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000),
@@ -122,7 +129,7 @@ def environment(seed: int) -> Record:
         "cpu": _cpu(),
         "python": platform.python_version(),
         **{package: version(package) for package in ("numpy", "scipy", "numba")},
-        "commit": commit.stdout.strip() or None,
+        "commit": _commit(),
     }
 
 
