@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from lpcfg.errors import InputError, TrainingError, TreebankError
 from lpcfg.grammar import Grammar
 from lpcfg.lexicon import ANY
+from lpcfg.tokens import penn_forms
 from lpcfg.train import treebank
 from lpcfg.train.treebank import (
     Forest,
@@ -130,11 +131,28 @@ def test_symbols_of_chains_are_those_of_the_whole_chain() -> None:
     assert forest.words == ("flies", "time")
 
 
+def in_forms(tree: Tree) -> Tree:
+    """The tree with its words in the forms that a parser looks up."""
+    forms = iter(penn_forms(tree.tokens(), [leaf.label for leaf in tree.leaves()]))
+
+    def rebuilt(node: Tree) -> Tree:
+        if node.is_leaf:
+            return Tree(node.label, (), next(forms))
+        return Tree(node.label, tuple(rebuilt(child) for child in node.children))
+
+    return rebuilt(tree)
+
+
+def test_words_are_kept_in_the_forms_that_a_parser_looks_up() -> None:
+    forest = forest_from("(S (`` \") (NP (NN end)) ('' \") (POS ’s))")
+    assert forest.words == ("''", "'s", "``", "end")
+
+
 @pytest.mark.parametrize("horizontal", [0, 1])
 def test_real_trees_come_back_from_the_forest(treebanks: Path, horizontal: int) -> None:
     source = treebanks / "gum" / "dev.mrg"
     forest = read_forest(source, horizontal=horizontal, sibling_threshold=0)
-    normal = [tree for tree in map(normalize, read(source)) if tree is not None]
+    normal = [in_forms(tree) for tree in map(normalize, read(source)) if tree is not None]
     assert strees_of(forest) == [binarize(tree, horizontal=horizontal) for tree in normal]
     assert [restore(stree) for stree in strees_of(forest)] == normal
 

@@ -18,7 +18,7 @@ from lpcfg.engine.decode import Derivation
 from lpcfg.engine.fine import Posteriors
 from lpcfg.errors import InputError
 from lpcfg.grammar import Bools, Doubles, Grammar, Ints, Longs
-from lpcfg.trees import Tree, split_chain
+from lpcfg.trees import Tree, ptb_escape, split_chain
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +80,7 @@ class Labels:
         Several trees where the topmost symbol is itself an intermediate one.
         """
         at = np.array(items)
-        forms = iter(reversed(words))
+        left = iter(reversed(words))
         done: list[tuple[Tree, ...]] = []
         for symbol, is_word in zip(
             reversed(chart.symbol[at].tolist()),
@@ -89,7 +89,7 @@ class Labels:
         ):
             chain = self.chains[symbol]
             if is_word:
-                made: tuple[Tree, ...] = (Tree(chain[-1], (), next(forms)),)
+                made: tuple[Tree, ...] = (Tree(chain[-1], (), next(left)),)
                 chain = chain[:-1]
             else:
                 made = done.pop() + done.pop()
@@ -104,7 +104,6 @@ class Answers:
     """Reads trees and probabilities off the chart of one sentence."""
 
     sentence: Sentence
-    forms: Sequence[str]
     labels: Labels
     probability: Callable[[kernels.Chart], tuple[int, float]]
     posteriors: Posteriors
@@ -112,7 +111,8 @@ class Answers:
 
     def tree(self, derivation: Derivation) -> Tree:
         """The derivation's tree."""
-        return self.labels.trees(self.posteriors.pruned.chart, derivation.items, self.forms)[0]
+        words = as_words(self.sentence)
+        return self.labels.trees(self.posteriors.pruned.chart, derivation.items, words)[0]
 
     def parse(self, derivation: Derivation) -> Parse:
         """The derivation with log p(tree) and the probability of every constituent."""
@@ -249,6 +249,11 @@ class SpanTable:
             Cell(start, -end, share)
             for (start, end), share in zip(distinct.tolist(), expected.tolist(), strict=True)
         )
+
+
+def as_words(sentence: Sentence) -> list[str]:
+    """The caller's own tokens as trees can hold them: brackets spelled out."""
+    return [ptb_escape(token) for token in sentence.tokens]
 
 
 def places(sentence: Sentence) -> Sequence[tuple[int | None, int | None]]:

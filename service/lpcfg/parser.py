@@ -22,7 +22,7 @@ from lpcfg.analysis import (
     Token,
     TreeScore,
 )
-from lpcfg.answers import Answers, Labels, SpanTable, constituents_of, places
+from lpcfg.answers import Answers, Labels, SpanTable, as_words, constituents_of, places
 from lpcfg.engine import decode, fine
 from lpcfg.engine.coarse import Coarse, ContextTables, Limits, Pruned, Thresholds, Unfinished
 from lpcfg.engine.decode import Derivation
@@ -165,7 +165,6 @@ class Parser:
         stop.check()
         answers = Answers(
             sentence,
-            self._forms(sentence),
             stage.labels,
             stage.tree_probability,
             found,
@@ -252,16 +251,16 @@ class Parser:
         """Analyses of pieces side by side, under a label of their own."""
         chart = found.chart
         pieces = decode.cover(found, stage.coarse.log_rules(chart))
-        forms = self._forms(sentence)
+        words = as_words(sentence)
         trees: list[Tree] = []
         word = 0
         for piece in pieces:
             if piece:
                 width = sum(chart.entry[t] >= 0 for t in piece)
-                trees += stage.labels.trees(chart, piece, forms[word : word + width])
+                trees += stage.labels.trees(chart, piece, words[word : word + width])
             else:
                 width, symbol = 1, _likeliest(emissions, word) + stage.shift
-                trees.append(Tree(stage.labels.chains[symbol][-1], (), forms[word]))
+                trees.append(Tree(stage.labels.chains[symbol][-1], (), words[word]))
             word += width
         tree = trees[0] if len(trees) == 1 else Tree(FRAGMENT, tuple(trees))
         return Analysis(

@@ -202,17 +202,20 @@ def build_chart(rules, words, left, right, bounds):  # type: ignore[no-untyped-d
     new_right, new_next = np.empty(256, np.int32), np.empty(256, np.int32)
     new_value = np.empty(256)
     items, edges = 0, 0
-    least_edge = bounds.least * _EDGE_SHARE
+    lead = np.ones(n + 1)  # the best estimate of any row of items from 0 to here
     pair, pair_start, best = rules.pair.ravel(), rules.pair_start, rules.best
     parent, q = rules.parent, rules.q
     most = (pair_start[1:] - pair_start[:-1]).max()
     for k in range(1, n + 1):
+        lead[k] = 0.0
         for i in range(k - 1, -1, -1):
             n_found, n_new = 0, 0
             brightest = 0.0
             for a in range(symbols):
                 outlook[a] = left[i, a] * right[k, a]
                 brightest = max(brightest, outlook[a])
+            least = bounds.least * lead[k] / lead[i]
+            least_edge = least * _EDGE_SHARE
             negligible = least_edge / brightest if brightest > 0.0 else np.inf
             cell_start[i, k] = items
             cell_end[i, k] = items
@@ -274,7 +277,9 @@ def build_chart(rules, words, left, right, bounds):  # type: ignore[no-untyped-d
                 edge_right, edge_value = _room(edge_right, size), _room(edge_value, size)
             for at in range(n_found):
                 a = found[at]
-                if score[a] * outlook[a] >= bounds.least and score[a] > 0.0:
+                estimate = score[a] * outlook[a]
+                if estimate >= least and score[a] > 0.0:
+                    lead[k] = max(lead[k], lead[i] * estimate)
                     item_symbol[items], item_start[items], item_end[items] = a, i, k
                     inside[items], edge_start[items] = score[a], edges
                     item_entry[items] = first[a] if k == i + 1 else -1

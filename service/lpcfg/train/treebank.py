@@ -5,7 +5,6 @@ numbers only after all pieces are back, in sorted order, so the forest is the sa
 byte, whatever the number of workers.
 """
 
-import gc
 import hashlib
 import multiprocessing
 import os
@@ -13,7 +12,6 @@ import threading
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
@@ -23,6 +21,7 @@ from numpy.typing import NDArray
 from lpcfg.errors import TrainingError, TreebankError
 from lpcfg.grammar import Grammar, Ints, Longs, frozen
 from lpcfg.lexicon import ANY, Lexicon
+from lpcfg.tokens import penn_forms
 from lpcfg.trees import (
     LEAF_MARK,
     MAX_DEPTH,
@@ -30,6 +29,7 @@ from lpcfg.trees import (
     Source,
     Tree,
     binarize,
+    collector_paused,
     is_intermediate,
     normalize,
     read_string,
@@ -235,18 +235,6 @@ class _Part:
     sizes: Longs  # nodes of each tree
 
 
-@contextmanager
-def _collector_off() -> Iterator[None]:
-    """Millions of small objects, none of them garbage: collecting would take most of the time."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
-
-
 class _Codes(dict[str, int]):
     """Name → number, in the order the names come."""
 
@@ -260,11 +248,12 @@ def _coded(strees: Iterable[Tree]) -> _Part:
     label: list[int] = []
     word: list[int] = []
     sizes: list[int] = []
-    with _collector_off():
+    with collector_paused():
         for stree in strees:
             nodes = _post_order(stree)
             label += [labels[node.label] for node in nodes]
-            word += [-1 if node.word is None else words[node.word] for node in nodes]
+            forms = iter(_forms(nodes))
+            word += [-1 if node.word is None else words[next(forms)] for node in nodes]
             sizes.append(len(nodes))
     return _Part(
         list(labels),
@@ -272,6 +261,14 @@ def _coded(strees: Iterable[Tree]) -> _Part:
         np.array(label, np.int32),
         np.array(word, np.int32),
         np.array(sizes, np.int64),
+    )
+
+
+def _forms(nodes: Sequence[Tree]) -> Sequence[str]:
+    """The leaves' words in the forms that a parser will look up."""
+    leaves = [node for node in nodes if node.word is not None]
+    return penn_forms(
+        [leaf.word or "" for leaf in leaves], [leaf.label.rpartition("|")[2] for leaf in leaves]
     )
 
 
