@@ -1,10 +1,13 @@
 """The `lpcfg` command as people and scripts meet it."""
 
+import io
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from math import exp
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +17,10 @@ import typer
 
 from lpcfg.cli import app, main
 from lpcfg.store import Bundle, publish
+from lpcfg.trees import parse_tree, read
 
+EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
+SMALL = EXAMPLES / "small.mrg"
 HEAVY = ("numpy", "numba", "scipy", "fastapi", "starlette", "uvicorn", "nltk", "sentencex")
 
 
@@ -45,13 +51,21 @@ def run(*arguments: str) -> "subprocess.CompletedProcess[str]":
     )
 
 
+@pytest.fixture(scope="module")
+def small_store(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A store with `small`, the treebank PCFG of examples/small.mrg."""
+    folder = str(tmp_path_factory.mktemp("trained"))
+    assert main(["train", str(SMALL), "--name", "small", "--store", folder]) == 0
+    return folder
+
+
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_help_has_an_example_of_its_own(
     name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main([*name.split()[1:], "--help"]) == 0
     text = " ".join(capsys.readouterr().out.split())
-    assert f"Example: {name}" in text
+    assert re.search(rf"Example: .*\b{name}\b", text)
 
 
 def test_help_imports_nothing_heavy() -> None:
@@ -169,3 +183,241 @@ def test_models_remove_wants_the_version_where_there_are_two(
     assert main(["models", "remove", "mine@1", "--store", store]) == 0
     assert capsys.readouterr().out == "removed mine@1\n"
     assert not (Path(store) / "mine" / "1").exists()
+
+
+def test_train_publishes_and_prints_name_stages_and_scores(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["train", str(SMALL), "--name", "mine", "--store", str(tmp_path), "--json"]
+    assert main([*command, "--estimator", "counts", "--dev", str(SMALL)]) == 0
+    shown = capsys.readouterr()
+    printed = json.loads(shown.out)
+    assert (printed["name"], printed["version"]) == ("mine", 1)
+    assert printed["sizes"]["trees"] == 64
+    assert {"seconds", "peak_bytes"} <= set(printed["stages"][0])
+    assert printed["dev"]["f1"] > 90  # of its own trees
+    assert shown.err.startswith("read\n")
+    assert main(["models", "verify", "mine@1", "--store", str(tmp_path)]) == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--estimator", "magic"], "expected an estimator among"),
+        (["--estimator", "counts", "--states", "4"], "expected a setting of counts, got `states`"),
+        (["--name", "No Name"], "expected a model name of 1 to 64 characters"),
+    ],
+)
+def test_train_refuses_what_it_cannot_do(
+    options: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["train", str(SMALL), "--name", "mine", "--store", str(tmp_path), *options]
+    assert main(command) == 1
+    assert f"lpcfg: error: {message}" in capsys.readouterr().err
+    assert not list(tmp_path.rglob("manifest.json"))
+
+
+def test_options_come_before_the_configuration_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "config.toml"
+    file.write_text('seed = 7\nrare_threshold = 5\n[[members]]\nestimator = "counts"\n')
+    command = ["train", str(SMALL), "--name", "mine", "--store", str(tmp_path), "--json"]
+    assert main([*command, "--config", str(file), "--rare-threshold", "2"]) == 0
+    configuration = json.loads(capsys.readouterr().out)["configuration"]
+    assert (configuration["seed"], configuration["rare_threshold"]) == (7, 2)
+
+
+def test_evaluate_prints_the_keys_that_scripts_rely_on(
+    small_store: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["evaluate", "small", str(SMALL), "--store", small_store, "--json"]
+    assert main([*command, "--tags", "gold", "--max-length", "9"]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    keys = "precision recall f1 exact_match tag_accuracy sentences failures sentences_per_second"
+    keys += " calibration_error negative_share evalb_f1"
+    assert set(keys.split()) <= set(printed)
+    assert printed["sentences"] == sum(len(tree.leaves()) <= 9 for tree in read(SMALL))
+    assert printed["tag_accuracy"] == 100
+    assert printed["failures"] == 0
+
+
+def test_evaluate_says_when_no_tree_is_short_enough(
+    small_store: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["evaluate", "small", str(SMALL), "--store", small_store, "--max-length", "1"]
+    assert main(command) == 1
+    assert "expected trees of at most 1 tokens, got 64 trees, all longer" in capsys.readouterr().err
+
+
+def test_parse_prints_one_tree_for_every_line_of_tokens(
+    small_store: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "sentences.txt"
+    file.write_text("The cat sleeps .\n\nThe dog saw the cat .\n", encoding="utf-8")
+    assert main(["parse", "small", str(file), "--input", "tokens", "--store", small_store]) == 0
+    shown = capsys.readouterr()
+    assert shown.out.splitlines() == [
+        "(S (NP (DT The) (NN cat)) (VP (VBZ sleeps)) (. .))",
+        "",
+        "(S (NP (DT The) (NN dog)) (VP (VBD saw) (NP (DT the) (NN cat))) (. .))",
+    ]
+    assert shown.err == ("lpcfg: sentence 2: failed: there are no tokens: send at least one word\n")
+
+
+def test_parse_reads_raw_text_from_standard_input_and_prints_json(
+    small_store: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "stdin", io.StringIO("The cat sleeps. (The dog sings.)"))
+    command = ["parse", "small", "--output", "json", "--marginals", "--store", small_store]
+    assert main(command) == 0
+    first, second = (json.loads(line) for line in capsys.readouterr().out.splitlines())
+    assert first["parses"][0]["tree"].startswith("(S (NP (DT The) (NN cat))")
+    assert [token["text"] for token in second["tokens"]][:2] == ["(", "The"]
+    assert second["start"] == 16
+    (whole,) = (s for s in first["marginals"]["spans"] if (s["label"], s["end"]) == ("S", 4))
+    assert 0.9 < whole["probability"] <= 1
+
+
+def test_parse_gives_k_distinct_trees_and_an_empty_line(
+    small_store: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "sentences.txt"
+    file.write_text("Peter saw the man with the telescope .\n", encoding="utf-8")
+    command = ["parse", "small", str(file), "--input", "tokens", "--k", "3"]
+    assert main([*command, "--store", small_store]) == 0
+    *trees, last = capsys.readouterr().out.splitlines()
+    assert len(set(trees)) == 3
+    assert last == ""
+
+
+def test_parse_keeps_the_tags_it_is_given(
+    small_store: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "sentences.txt"
+    file.write_text("The/DT and/or/NN sleeps/VBZ ./.\n", encoding="utf-8")
+    assert main(["parse", "small", str(file), "--input", "tagged", "--store", small_store]) == 0
+    (line,) = capsys.readouterr().out.splitlines()
+    assert [(leaf.word, leaf.label) for leaf in parse_tree(line).leaves()] == [
+        ("The", "DT"),
+        ("and/or", "NN"),
+        ("sleeps", "VBZ"),
+        (".", "."),
+    ]
+
+
+def test_parse_draws_one_picture_a_line(
+    small_store: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "sentences.txt"
+    file.write_text("The cat sleeps . Hello !", encoding="utf-8")
+    assert main(["parse", "small", str(file), "--output", "svg", "--store", small_store]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line[:4] for line in lines] == ["<svg", "<svg"]
+
+
+@pytest.mark.parametrize(
+    ("content", "options", "message"),
+    [
+        (b"The/DT cat", ["--input", "tagged"], "expected word/TAG in line 1, got `cat`"),
+        (b"caf\xe9", [], "expected UTF-8 in"),
+        (b"x", ["--marginals"], "expected --output json with --marginals"),
+        (b"x", ["--objective", "max-fun"], "max-rule"),
+    ],
+)
+def test_parse_refuses_what_it_cannot_read(
+    content: bytes,
+    options: list[str],
+    message: str,
+    small_store: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    file = tmp_path / "sentences.txt"
+    file.write_bytes(content)
+    assert main(["parse", "small", str(file), "--store", small_store, *options]) == 1
+    assert message in capsys.readouterr().err
+
+
+def test_score_says_how_probable_trees_are_or_why_not(
+    small_store: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "trees.mrg"
+    known = "(ROOT (S (NP-SBJ (DT The) (NN cat)) (VP (VBZ sleeps)) (. .)))"
+    file.write_text(f"{known}\n(S (XX cat) (YY cat))\n(S (-NONE- *))\n", encoding="utf-8")
+    assert main(["score", "small", str(file), "--store", small_store, "--json"]) == 0
+    good, bad, empty = (json.loads(line) for line in capsys.readouterr().out.splitlines())
+    assert good["sign"] == 1
+    assert good["reason"] is None
+    difference = good["log_probability"] - good["sentence_log_probability"]
+    assert good["conditional_log_probability"] == pytest.approx(difference)
+    assert -1 < difference <= 0
+    assert (bad["log_probability"], bad["sign"]) == (None, 0)
+    assert "`S → XX YY`" in bad["reason"]
+    assert empty["reason"] == "nothing is left of the tree without its traces"
+    assert main(["score", "small", str(file), "--store", small_store]) == 0
+    lines = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
+    assert [float(log) for log in lines[0]] == pytest.approx(
+        [good["log_probability"], good["sentence_log_probability"], difference], abs=1e-6
+    )  # printed with six decimals
+    assert lines[1][0] == "-inf"
+    assert lines[2] == ["-inf", "-", "-", empty["reason"]]
+
+
+def test_score_says_where_brackets_are_wrong(
+    small_store: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "trees.mrg"
+    file.write_text("(S (NP (DT The)\n", encoding="utf-8")
+    assert main(["score", "small", str(file), "--store", small_store]) == 1
+    assert f"lpcfg: error: {file}:" in capsys.readouterr().err
+
+
+def test_sampling_training_and_scoring_show_the_error_shrink_with_the_root_of_the_sample(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Theorem 8, with nothing but commands."""
+    grammar, store = str(EXAMPLES / "recursive.toml"), ["--store", str(tmp_path)]
+    assert main(["sample", grammar, "--enumerate", "--max-words", "8", "--json"]) == 0
+    known = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    trees = tmp_path / "all.mrg"
+    trees.write_text("\n".join(one["tree"] for one in known), encoding="utf-8")
+    literal = "--estimator spectral --states 2 --exact --rare-threshold 0 --smoothing none"
+    literal += " --scaling none --cut 0.01"
+    variation = []
+    for count in (1_000, 10_000, 100_000):
+        assert main(["sample", grammar, "--count", str(count), "--seed", "1"]) == 0
+        sampled = tmp_path / "sampled.mrg"
+        sampled.write_text(capsys.readouterr().out, encoding="utf-8")
+        assert main(["train", str(sampled), "--name", "m", *store, *literal.split()]) == 0
+        capsys.readouterr()
+        assert main(["score", "m", str(trees), *store, "--json"]) == 0
+        scored = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+        variation.append(
+            sum(
+                abs(one["probability"] - (s["sign"] and s["sign"] * exp(s["log_probability"])))
+                for one, s in zip(known, scored, strict=True)
+            )
+        )
+    # One sample of each size: its variation has a spread of about a quarter, 0.15 in the slope.
+    slope = np.polyfit(np.log([1_000, 10_000, 100_000]), np.log(variation), 1)[0]
+    assert slope == pytest.approx(-0.5, abs=0.15)
+
+
+def test_language_models_are_trained_and_evaluated(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = tmp_path / "text.txt"
+    text.write_text("the cat sees the dog\nthe dog sees a cat\na cat sleeps\n" * 4)
+    model = str(tmp_path / "lm.npz")
+    command = ["lm", "train", str(text), "--dev", str(text), "--output", model, "--states", "2"]
+    assert main([*command, "--json"]) == 0
+    shown = capsys.readouterr()
+    printed = json.loads(shown.out)
+    assert (printed["path"], printed["states"]) == (model, 2)
+    assert shown.err.startswith("EM step")
+    assert main(["lm", "evaluate", model, str(text), "--json"]) == 0
+    perplexity = json.loads(capsys.readouterr().out)["perplexity"]
+    assert perplexity == pytest.approx(printed["dev_perplexity"])
+    assert main(["lm", "train", *command[2:], "--estimator", "guess"]) == 1
+    assert "expected an estimator of em, pivot, pivot+em" in capsys.readouterr().err

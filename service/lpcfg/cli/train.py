@@ -57,6 +57,12 @@ def train(
     scaling: Annotated[
         Switch | None, typer.Option(help="Scaling of features by their frequency.")
     ] = None,
+    cut: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SHARE", help="Singular values below this share of the first are cut off."
+        ),
+    ] = None,
     exact: Annotated[
         bool | None, typer.Option("--exact", help="Store numbers in full precision.")
     ] = None,
@@ -78,6 +84,7 @@ def train(
         "rare_threshold": rare_threshold,
         "smoothing": _is_on(smoothing),
         "scaling": _is_on(scaling),
+        "cut": cut,
         "exact": exact,
     }
     with progress() as show:
