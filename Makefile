@@ -13,8 +13,10 @@ PYTHON  ?= $(firstword $(foreach name,python3.11 python3 python,\
 COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
              --no-header --no-emit-index-url --no-emit-find-links --no-annotate
 
+export SENTENCE ?= Anna saw the old man with the red book in the park.
+
 .DEFAULT_GOAL := help
-.PHONY: help setup dev test check format coverage browser lock clean
+.PHONY: help setup dev run test check format coverage browser lock clean
 
 help:  ## this list
 	@sed -n 's/^\([a-z]*\):.*##/\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -22,6 +24,9 @@ help:  ## this list
 setup: $(USER_STAMP)  ## .venv with the lpcfg command (quick when nothing changed)
 
 dev: $(DEV_STAMP)  ## setup, and the tools that test and check
+
+run: setup  ## parse SENTENCE with a small model trained on the spot
+	@$(BIN)/lpcfg train examples/small.mrg --name small --states 4 --store .cache/run >&2 && printenv SENTENCE | $(BIN)/lpcfg parse small --store .cache/run
 
 test: dev check $(if $(wildcard tests/browser*),browser)  ## everything that must hold
 	$(BIN)/python -m pytest -q -n 2 --dist worksteal $(PYTEST)
