@@ -1,0 +1,236 @@
+"""The coarse pass: with nothing left out, a plain PCFG's inside and outside; what pruning keeps."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from lpcfg.engine import kernels
+from lpcfg.engine.coarse import TRIES, WIDER, Limits, Pruned, Thresholds, Unfinished
+from lpcfg.grammar import Grammar, literal_emissions
+from lpcfg.model import coarse_tables
+from tests.naive import Pcfg
+from tests.small_charts import (
+    NOTHING_OUT,
+    Case,
+    Exact,
+    cases,
+    coarse_of,
+    edge_keys,
+    exact,
+    item_keys,
+)
+from tests.strategies_grammar import random_emissions, random_grammar
+
+# Charts of up to five words: under 1,000 float64 roundings in any one number.
+ROUNDING = 1e-12
+
+
+def pruned(
+    case: Case, thresholds: Thresholds = NOTHING_OUT, limits: Limits | None = None
+) -> Pruned:
+    found = case.prune(thresholds, limits)
+    assume(isinstance(found, Pruned))
+    assert isinstance(found, Pruned)
+    return found
+
+
+def oracle(case: Case) -> Exact:
+    return exact(case.coarse, case.emissions)
+
+
+def plain(case: Case, words: Sequence[str]) -> Pcfg:
+    """The coarse grammar in dictionaries, over one word a place: the weights are the place's."""
+    grammar, emissions = case.grammar, case.emissions
+    names = grammar.symbols
+    rules = {
+        (names[a], names[b], names[c]): float(q)
+        for (a, b, c), q in zip(grammar.rules.tolist(), case.coarse.parent, strict=True)
+    }
+    over = {
+        (names[emissions.symbol[t]], words[w]): float(emissions.weight[t])
+        for w in range(emissions.length)
+        for t in range(emissions.start[w], emissions.start[w + 1])
+    }
+    return Pcfg(rules, over, dict(zip(names, case.coarse.c_one.tolist(), strict=True)))
+
+
+@given(cases(members=0))
+def test_with_nothing_left_out_it_is_the_plain_pcfg(case: Case) -> None:
+    places = [str(w) for w in range(case.emissions.length)]
+    probability = plain(case, places).inside(places)
+    found = case.prune()
+    assert isinstance(found, Pruned) == (probability > 0)
+    if isinstance(found, Pruned):
+        assert found.log_probability == pytest.approx(np.log(probability), abs=ROUNDING)
+
+
+@given(cases(members=0))
+def test_with_nothing_left_out_every_posterior_is_the_exact_engines(case: Case) -> None:
+    found, right = pruned(case), oracle(case)
+    assert found.log_probability == pytest.approx(right.probability.log, abs=ROUNDING)
+    items = dict(zip(item_keys(found.chart), found.item.tolist(), strict=True))
+    edges = dict(zip(edge_keys(found.chart), found.edge.tolist(), strict=True))
+    assert len(items) == len(found.item)
+    assert len(edges) == len(found.edge)
+    assert right.items.keys() <= items.keys()
+    assert right.edges.keys() <= edges.keys()
+    for mine, true in ((items, right.items), (edges, right.edges)):
+        assert mine == pytest.approx({key: true.get(key, 0.0) for key in mine}, rel=ROUNDING)
+
+
+@given(cases(members=0), st.floats(1e-3, 0.3), st.floats(1e-3, 0.3))
+def test_what_is_likely_enough_stays_and_nothing_else(
+    case: Case, least_item: float, least_edge: float
+) -> None:
+    whole, right = pruned(case), oracle(case)
+    found = pruned(case, Thresholds(0.0, least_item, least_edge))
+    kept = kept_by_definition(whole, least_item, least_edge)
+    assert set(item_keys(found.chart)) == kept[0]
+    assert set(edge_keys(found.chart)) == kept[1]
+    assert found.item.tolist() == pytest.approx(
+        [right.items[key] for key in item_keys(found.chart)], rel=ROUNDING
+    )
+
+
+def kept_by_definition(whole: Pruned, least_item: float, least_edge: float) -> tuple[set, set]:  # type: ignore[type-arg]
+    """Items and edges above the thresholds that derive words and are reached from a root."""
+    chart = whole.chart
+    names, edge_names = item_keys(chart), edge_keys(chart)
+    items = {t for t in range(len(names)) if whole.item[t] >= least_item}
+    edges = {e for e in range(len(edge_names)) if whole.edge[e] >= least_edge}
+    above = np.repeat(np.arange(len(names)), np.diff(chart.edge_start)).tolist()
+    while True:
+        edges_now = {e for e in edges if {above[e], chart.left[e], chart.right[e]} <= items}
+        below = {int(child) for e in edges_now for child in (chart.left[e], chart.right[e])}
+        made = {above[e] for e in edges_now}
+        items_now = {
+            t
+            for t in items
+            if (chart.entry[t] >= 0 or t in made)
+            and (t in below or names[t][1:] == (0, whole.length))
+        }
+        if (items_now, edges_now) == (items, edges):
+            return {names[t] for t in items}, {edge_names[e] for e in edges}
+        items, edges = items_now, edges_now
+
+
+@given(cases(members=0), st.floats(-1, 12))
+def test_estimates_fall_until_there_is_an_analysis(case: Case, size: float) -> None:
+    assume(isinstance(case.prune(), Pruned))
+    found = case.prune(Thresholds(10**size, 0.0, 0.0))
+    tries = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("lpcfg.engine.coarse.TRIES", 1)
+        for attempt in range(TRIES):
+            tries.append(case.prune(Thresholds(10**size * WIDER**attempt, 0.0, 0.0)))
+    first = next((one for one in tries if isinstance(one, Pruned)), tries[-1])
+    assert type(found) is type(first)
+    assert item_keys(found.chart) == item_keys(first.chart)
+
+
+def test_without_an_analysis_it_gives_the_pieces_there_are() -> None:
+    grammar = Grammar(
+        ("S", "A", "B"), 1, np.array([[0, 1, 2]]), ("x", "y"), np.array([[1, 0], [2, 1]])
+    )
+    tables = coarse_tables(grammar, np.ones(1), np.array([1.0, 0.0, 0.0]))
+    found = coarse_of(tables).prune(literal_emissions(grammar, ["y", "x", "y"]), NOTHING_OUT)
+    assert isinstance(found, Unfinished)
+    assert found.length == 3
+    assert sorted(item_keys(found.chart)) == [(0, 1, 3), (1, 1, 2), (2, 0, 1), (2, 2, 3)]
+    assert ((found.estimate > 0) & (found.estimate <= 1)).all()
+
+
+def test_a_grammar_without_rules_has_analyses_of_single_words() -> None:
+    grammar = Grammar(("A",), 0, np.empty((0, 3)), ("x",), np.array([[0, 0]]))
+    coarse = coarse_of(coarse_tables(grammar, np.empty(0), np.ones(1)))
+    alone = coarse.prune(literal_emissions(grammar, ["x"]), NOTHING_OUT)
+    assert isinstance(alone, Pruned)
+    assert alone.log_probability == 0.0
+    assert isinstance(coarse.prune(literal_emissions(grammar, ["x", "x"]), NOTHING_OUT), Unfinished)
+
+
+@given(cases(members=0), st.integers(0, 2**32 - 1))
+def test_limits_leave_out_what_they_forbid_and_nothing_else(case: Case, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    n, symbols = case.emissions.length, case.grammar.n_symbols
+    limits = Limits(
+        cell=rng.choice(np.array([0, 0, 0, 1, 2, 3], np.int32), (n + 1, n + 1)),
+        allowed=rng.random((2, symbols)) < 0.7,
+    )
+    whole, found = pruned(case), case.prune(NOTHING_OUT, limits)
+
+    def is_open(key: tuple[int, ...]) -> bool:
+        limit = limits.cell[key[1], key[2]]
+        return bool(limit == 0 or (limit >= 2 and limits.allowed[limit - 2, key[0]]))
+
+    chart = whole.chart
+    names, edge_names = item_keys(chart), edge_keys(chart)
+    built: set[int] = set()
+    for t, key in enumerate(names):  # an item stands after those it is made of
+        edges = range(chart.edge_start[t], chart.edge_start[t + 1])
+        made = any({int(chart.left[e]), int(chart.right[e])} <= built for e in edges)
+        if is_open(key) and (made or chart.entry[t] >= 0):
+            built.add(t)
+    roots = [t for t in built if names[t][1:] == (0, n) and case.coarse.c_one[names[t][0]] > 0]
+    assert isinstance(found, Pruned) == bool(roots)
+    if isinstance(found, Pruned):
+        assert all(map(is_open, item_keys(found.chart)))
+        assert {names[t] for t in roots} <= set(item_keys(found.chart))
+        assert set(edge_keys(found.chart)) <= set(edge_names)
+
+
+@given(cases(members=0))
+def test_log_rules_are_logs_of_the_rules_probabilities(case: Case) -> None:
+    found = pruned(case)
+    logs = coarse_of(case.coarse).log_rules(found.chart)
+    np.testing.assert_allclose(logs, np.log(case.coarse.parent[found.chart.rule]), atol=ROUNDING)
+
+
+@pytest.mark.parametrize("n", [200, 300])
+def test_long_sentences_neither_underflow_nor_overflow(n: int) -> None:
+    """Word weights of 1e-8 put p(x) some 2,000 powers of ten below float64's range."""
+    rng = np.random.default_rng(n)
+    grammar = random_grammar(rng, 1, 1, 2)
+    case = Case(
+        coarse_tables(grammar, np.array([0.4, 0.6]), np.array([1.0, 0.0])),
+        (),
+        random_emissions(rng, grammar, ["x"] * n),
+    )
+    small = case.emissions.weight * 1e-8
+    emissions = type(case.emissions)(
+        case.emissions.start, case.emissions.symbol, case.emissions.entry, small
+    )
+    found = coarse_of(case.coarse).prune(emissions, Thresholds(estimate=0.0))
+    assert isinstance(found, Pruned)
+    words = np.log(small).sum()
+    assert np.isfinite(found.log_probability)
+    assert found.log_probability < words
+    assert np.isfinite(found.item).all()
+    at_word = np.zeros(n)
+    one = found.chart.entry >= 0
+    np.add.at(at_word, found.chart.start[one], found.item[one])
+    # every word is below one preterminal; items under 5e-5 are not there to be counted
+    assert (np.abs(at_word - 1) < 1e-6).all()
+
+
+def test_rules_stand_by_their_children() -> None:
+    rng = np.random.default_rng(3)
+    grammar = random_grammar(rng, 2, 2, 9)
+    tables = coarse_tables(grammar, rng.random(grammar.n_rules), np.ones(grammar.n_symbols))
+    rules: kernels.Rules = coarse_of(tables)._rules
+    seen = {}
+    for b in range(grammar.n_symbols):
+        for c in range(grammar.n_symbols):
+            p = rules.pair[b, c]
+            rows = range(rules.pair_start[p], rules.pair_start[p + 1]) if p >= 0 else range(0)
+            for t in rows:
+                seen[rules.parent[t], b, c] = (int(rules.rule[t]), float(rules.q[t]))
+            if p >= 0:
+                assert rules.best[p] == max(rules.q[t] for t in rows)
+    assert seen == {
+        (a, b, c): (r, float(tables.parent[r]))
+        for r, (a, b, c) in enumerate(grammar.rules.tolist())
+    }

@@ -1,0 +1,263 @@
+"""The fine pass: equal to the exact engine on whole charts, near it by a bound on pruned ones."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from lpcfg.engine import fine, kernels
+from lpcfg.engine.coarse import Pruned, Thresholds
+from lpcfg.engine.inside_outside import inside, tree_probability
+from lpcfg.grammar import Emissions, Tables
+from lpcfg.model import coarse_tables
+from lpcfg.scoring import Missing, tree_chart
+from tests.naive import all_derivations, as_tree
+from tests.small_charts import (
+    NOTHING_OUT,
+    SINGLE,
+    Case,
+    Exact,
+    cases,
+    edge_keys,
+    exact,
+    interpreted,
+    item_keys,
+    magnitudes,
+    roundings,
+)
+from tests.strategies_grammar import random_emissions, random_grammar, random_lpcfg, random_tables
+
+# Where magnitudes sum to more than this times |p(x)|, float32 holds too little of p(x) to compare.
+WORST_CONDITION = 1e3
+
+
+def pruned(case: Case, thresholds: Thresholds = NOTHING_OUT) -> Pruned:
+    found = case.prune(thresholds)
+    assume(isinstance(found, Pruned))
+    assert isinstance(found, Pruned)
+    return found
+
+
+def posteriors(case: Case, chart: Pruned) -> fine.Posteriors:
+    return fine.posteriors(chart, [fine.relative(member, case.coarse) for member in case.members])
+
+
+class Compared:
+    """One member beside the exact engine, and how far float32 may be from it.
+
+    To first order a sum errs by its roundings times the sum of its terms' magnitudes:
+    |Δp| ≤ ε p⁺ and |Δμ| ≤ ε μ⁺, ε = roundings · 2⁻²⁴, so with κ = p⁺ / |p|
+    |Δ(μ/p)| ≤ ε (μ⁺/|p| + |μ/p| κ). Twice that covers the second order at ε κ < 1/4.
+    """
+
+    def __init__(self, tables: Tables, emissions: Emissions, chart: Pruned) -> None:
+        self.right: Exact = exact(tables, emissions)
+        assume(self.right.probability.sign != 0)
+        self.bound: Exact = exact(magnitudes(tables), emissions)
+        self.condition = math.exp(self.bound.probability.log - self.right.probability.log)
+        assume(self.condition < WORST_CONDITION)
+        self.epsilon = roundings(tables, chart.chart) * SINGLE
+        assert self.epsilon * self.condition < 0.25
+
+    def check(self, found: fine.Posteriors) -> None:
+        assert found.sign == self.right.probability.sign
+        error = found.log_probability - self.right.probability.log
+        assert abs(error) <= 2 * self.epsilon * self.condition
+        chart = found.pruned.chart
+        self._check(item_keys(chart), found.item, self.right.items, self.bound.items)
+        self._check(edge_keys(chart), found.edge, self.right.edges, self.bound.edges)
+
+    def _check(self, keys, mine, right, bound) -> None:  # type: ignore[no-untyped-def]
+        assert right.keys() <= set(keys)
+        true = np.array([right.get(key, 0.0) for key in keys])
+        magnitude = np.array([bound.get(key, 0.0) for key in keys])
+        allowed = 2 * self.epsilon * self.condition * (magnitude + np.abs(true))
+        assert (np.abs(mine - true) <= allowed).all()
+
+
+@given(cases())
+def test_on_a_whole_chart_it_is_the_exact_engine(case: Case) -> None:
+    chart = pruned(case)
+    compared = Compared(case.members[0], case.emissions, chart)
+    found = posteriors(case, chart)
+    compared.check(found)
+    assert found.negative == (found.sign < 0)
+
+
+@given(cases(max_words=3))
+def test_interpreted_it_is_the_exact_engine_too(case: Case) -> None:
+    with interpreted():
+        chart = pruned(case)
+        Compared(case.members[0], case.emissions, chart).check(posteriors(case, chart))
+
+
+@given(cases(members=3))
+def test_several_members_give_the_mean_of_their_signed_posteriors(case: Case) -> None:
+    chart = pruned(case)
+    alone = [posteriors(replace(case, members=(member,)), chart) for member in case.members]
+    usable = [exact(member, case.emissions).probability.sign != 0 for member in case.members]
+    assume(all(usable))
+    together = posteriors(case, chart)
+    # float64 sums of three numbers
+    np.testing.assert_allclose(together.item, sum(one.item for one in alone) / 3, atol=1e-12)
+    np.testing.assert_allclose(together.edge, sum(one.edge for one in alone) / 3, atol=1e-12)
+    values = [one.sign * math.exp(one.log_probability) for one in alone]
+    assert together.sign == np.sign(sum(values))
+    mean = sum(values) / 3
+    scale = sum(abs(value) for value in values)
+    assert together.sign * math.exp(together.log_probability) == pytest.approx(
+        mean, abs=1e-12 * scale
+    )
+    assert together.negative == sum(one.sign < 0 for one in alone)
+
+
+@given(cases())
+def test_a_chart_whose_sign_flips_as_a_whole_keeps_its_posteriors(case: Case) -> None:
+    chart = pruned(case)
+    found = posteriors(case, chart)
+    assume(exact(case.members[0], case.emissions).probability.sign != 0)
+    flipped = replace(case.members[0], c_one=-case.members[0].c_one)
+    other = posteriors(replace(case, members=(flipped,)), chart)
+    assert other.sign == -found.sign
+    assert other.log_probability == found.log_probability
+    np.testing.assert_array_equal(other.item, found.item)
+    np.testing.assert_array_equal(other.edge, found.edge)
+
+
+@given(cases())
+def test_a_member_without_any_probability_leaves_the_coarse_posteriors(case: Case) -> None:
+    chart = pruned(case)
+    nothing = replace(case.members[0], c_one=np.zeros_like(case.members[0].c_one))
+    found = posteriors(replace(case, members=(nothing,)), chart)
+    assert (found.sign, found.log_probability) == (1, chart.log_probability)
+    assert found.item is chart.item
+    assert found.edge is chart.edge
+    assert found.negative == 0
+
+
+@given(cases(), st.floats(1e-3, 0.2), st.floats(1e-3, 0.2))
+def test_what_pruning_changes_is_at_most_what_it_leaves_out(
+    case: Case, least_item: float, least_edge: float
+) -> None:
+    """A derivation is lost only with an item or edge of its own that is left out.
+
+    So p and every μ change by at most L = Σ μ⁺ over what is left out, and every posterior by
+    at most (L + |μ/p| L) / (|p| - L).
+    """
+    chart = pruned(case, Thresholds(0.0, least_item, least_edge))
+    compared = Compared(case.members[0], case.emissions, chart)
+    items, edges = set(item_keys(chart.chart)), set(edge_keys(chart.chart))
+    lost = sum(share for key, share in compared.bound.items.items() if key not in items)
+    lost += sum(share for key, share in compared.bound.edges.items() if key not in edges)
+    lost *= compared.condition  # in units of |p(x)|, as posteriors are
+    slack = 4 * compared.epsilon * compared.condition**2
+    assume(lost + slack < 0.5)
+    found = posteriors(case, chart)
+    assert found.sign == compared.right.probability.sign
+    ratio = math.exp(found.log_probability - compared.right.probability.log)
+    assert abs(ratio - 1) <= lost + slack
+    for keys, mine, right in (
+        (item_keys(chart.chart), found.item, compared.right.items),
+        (edge_keys(chart.chart), found.edge, compared.right.edges),
+    ):
+        true = np.array([right.get(key, 0.0) for key in keys])
+        assert (np.abs(mine - true) <= (1 + np.abs(true)) * (lost + slack) / (1 - lost)).all()
+
+
+@given(cases(max_words=4))
+def test_the_probability_of_a_tree_is_the_exact_engines(case: Case) -> None:
+    (member,), emissions = case.members, case.emissions
+    words = ["w"] * emissions.length
+    bound = magnitudes(member)
+    compared = 0
+    for derivation, _ in all_derivations(member, emissions):
+        tree = as_tree(member, words, derivation)
+        chart = tree_chart(case.grammar, tree, emissions)
+        assert not isinstance(chart, Missing)
+        if case.coarse.c_one[derivation[0]] == 0:
+            continue
+        sign, log = fine.tree_ratio(chart, [fine.relative(member, case.coarse)], emissions.length)
+        right = tree_probability(member, tree, emissions).probability
+        largest = tree_probability(bound, tree, emissions).probability
+        if right.sign == 0:
+            continue
+        condition = math.exp(largest.log - right.log)
+        allowed = 2 * roundings(member, chart) * SINGLE * condition
+        if allowed > 0.25:
+            continue
+        whole = log + coarse_log(case, chart)
+        assert sign == right.sign
+        assert abs(whole - right.log) <= allowed
+        compared += 1
+    assume(compared)
+
+
+def coarse_log(case: Case, chart: kernels.Chart) -> float:
+    rules = np.log(case.coarse.parent[chart.rule]).sum()
+    words = np.log(chart.inside[chart.entry >= 0]).sum()
+    return float(rules + words + np.log(case.coarse.c_one[chart.symbol[-1]]))
+
+
+def test_the_mean_of_trees_probabilities_over_members_and_of_none() -> None:
+    rng = np.random.default_rng(5)
+    grammar = random_grammar(rng)
+    emissions = random_emissions(rng, grammar, ["x", "x"])
+    coarse = coarse_tables(grammar, np.ones(grammar.n_rules), np.ones(grammar.n_symbols))
+    members = [random_tables(rng, grammar, 2, signed=False) for _ in range(2)]
+    (derivation, _), *_ = all_derivations(coarse, emissions)
+    chart = tree_chart(grammar, as_tree(coarse, ["x", "x"], derivation), emissions)
+    assert not isinstance(chart, Missing)
+    made = [fine.relative(member, coarse) for member in members]
+    values = [math.exp(fine.tree_ratio(chart, [one], 2)[1]) for one in made]
+    assert fine.tree_ratio(chart, made, 2) == (1, pytest.approx(math.log(sum(values) / 2)))
+    assert fine.tree_ratio(chart, [], 2) == (1, 0.0)
+
+
+@pytest.mark.parametrize("n", [200, 300])
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 1e3])
+def test_long_sentences_neither_underflow_nor_overflow(n: int, scale: float) -> None:
+    """Members whose rules are `scale` times the coarse ones: p(x) is scale^(n-1) times theirs.
+
+    All numbers are positive, so float32 errs by its roundings alone; a chart of n words has chains
+    of n nodes, and at n = 300 the bound is 300 · 200 · 2⁻²⁴ = 0.4 %.
+    """
+    rng = np.random.default_rng(n)
+    grammar = random_grammar(rng, 1, 1, 2)
+    true = random_lpcfg(rng, grammar, [3, 2], sharpness=2.0)
+    member = replace(true, parent=true.parent * scale, left=true.left)
+    q = np.array([true.dense(r).sum(axis=(1, 2)).mean() for r in range(grammar.n_rules)])
+    coarse = coarse_tables(grammar, q, np.array([1.0, 0.0]))
+    member = replace(member, c_one=member.c_one * np.repeat([1.0, 0.0], member.states))
+    emissions = random_emissions(rng, grammar, ["x"] * n)
+    case = Case(coarse, (member,), emissions)
+    chart = case.prune()
+    assert isinstance(chart, Pruned)
+    found = posteriors(case, chart)
+    right = inside(member, emissions).probability
+    assert found.sign == right.sign == 1
+    allowed = (2 * n - 1) * 100 * SINGLE
+    assert found.log_probability == pytest.approx(right.log, abs=allowed)
+    assert np.isfinite(found.item).all()
+    assert np.isfinite(found.edge).all()
+    at_word = np.zeros(n)
+    one = found.pruned.chart.entry >= 0
+    np.add.at(at_word, found.pruned.chart.start[one], found.item[one])
+    np.testing.assert_allclose(at_word, 1.0, atol=2 * allowed)
+
+
+def test_clipped_mass_is_what_lies_outside_of_zero_and_one() -> None:
+    rng = np.random.default_rng(0)
+    grammar = random_grammar(rng)
+    case = Case(
+        coarse_tables(grammar, np.ones(grammar.n_rules), np.ones(grammar.n_symbols)),
+        (),
+        random_emissions(rng, grammar, ["x"]),
+    )
+    item = np.array([1.25, -0.5, 0.75])
+    chart = case.prune()
+    assert isinstance(chart, Pruned)
+    made = fine.Posteriors(chart, item, item, 1, 0.0, 0)
+    assert made.clipped_mass == 0.75
