@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from lpcfg.errors import TrainingError
+from lpcfg.train import features
 from lpcfg.train.features import ALL_TEMPLATES, TEMPLATES, Context, Features
 from lpcfg.train.heads import head_leaves, levels
 from lpcfg.train.treebank import (
@@ -201,3 +202,11 @@ def test_counts_say_how_many_examples_have_each_feature() -> None:
 def test_an_unknown_template_is_refused() -> None:
     with pytest.raises(TrainingError, match=r"expected feature templates among .*, got inside:no"):
         Features.of(context_of([parse_tree(FIGURE_1)]), ("inside:no",))
+
+
+def test_pairs_of_values_stay_apart_in_grammars_too_large_for_one_number() -> None:
+    first = (np.array([2**62 - 1, 5, 5, 2**62 - 1]), 2**62)
+    second = (np.array([7, 7, 0, 7]), 8)
+    codes, size = features._pair(first, second)
+    assert size == 16
+    assert same_partition(codes, [(1, 7), (0, 7), (0, 0), (1, 7)])
