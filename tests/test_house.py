@@ -229,3 +229,12 @@ def test_locked_requirements_all_carry_hashes() -> None:
         logical = (ROOT / name).read_text(encoding="utf-8").replace("\\\n", "").splitlines()
         assert logical
         assert not [line for line in logical if "==" not in line or "--hash=sha256:" not in line]
+
+
+def test_the_drawing_in_the_readme_is_the_package() -> None:
+    drawing = (ROOT / "README.md").read_text(encoding="utf-8").partition("service/lpcfg/\n")[2]
+    package, _, outside = drawing.partition("```")[0].partition("\nmodel_store/")
+    drawn = {line.split()[0].rstrip("/").removesuffix(".py") for line in package.splitlines()}
+    assert drawn == {room(path) for path in sources()} - {"__init__", "__main__"}
+    for line in f"model_store/{outside}".splitlines():
+        assert (ROOT / line.split()[0]).is_dir(), line

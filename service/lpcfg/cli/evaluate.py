@@ -25,7 +25,8 @@ def evaluate(
 ) -> None:
     """Hold a model against gold trees: labelled precision, recall and F1, calibration, speed.
 
-    F1 is strict: punctuation is dropped by gold tags, and every sentence counts, parsed or not.
+    F1 is strict: gold tags say what punctuation is, and every sentence counts.
+
     What EVALB itself would print is shown beside it.
     """
     from lpcfg.measure import measure

@@ -46,8 +46,9 @@ def parse(
 ) -> None:
     """Parse text, or one sentence of tokens a line; print a tree a line, in order.
 
-    A sentence without a tree leaves its line empty, and stderr says why. With --k above 1 an empty
-    line follows the trees of every sentence.
+    A sentence without a tree leaves its line empty, and stderr says why.
+
+    With --k above 1 an empty line follows the trees of every sentence.
     """
     if marginals and output is not Output.JSON:
         raise InputError("expected --output json with --marginals: add it, trees have no room")

@@ -26,7 +26,7 @@ def sample(
 ) -> None:
     """Print trees drawn from a known grammar, one a line; or all there are, shortest first.
 
-    With --json, an object a line: `tree` and, where trees are enumerated, its `probability`.
+    With --json, objects with `tree` and, of enumerated trees, `probability`.
     """
     from lpcfg.sample import enumerate_trees, read_lpcfg, sample_trees
     from lpcfg.trees import write

@@ -24,8 +24,7 @@ def score(
 ) -> None:
     """Print log p(tree), log p(sentence) and log p(tree | sentence) of every tree, or why not.
 
-    What does not apply is `-`. Of a tree of probability zero, with the log `-inf`, the rule or word
-    that is missing is named.
+    What does not apply is `-`; the log of a tree of probability zero is `-inf`.
     """
     from lpcfg.parser import Parser
     from lpcfg.trees import normalize, read

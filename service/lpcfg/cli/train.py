@@ -70,8 +70,9 @@ def train(
 ) -> None:
     """Learn a model from Penn brackets and publish it as the next version of NAME.
 
-    Options come before the configuration file. The version's name, what it was learned from, its
-    scores on --dev and what each stage took are printed at the end.
+    Options come before the configuration file.
+
+    At the end come the version, its sizes, its scores on --dev, and what it took.
     """
     from lpcfg.train.config import TrainingConfig, overridden, read_config
     from lpcfg.train.pipeline import train_and_publish

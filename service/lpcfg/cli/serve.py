@@ -1,0 +1,29 @@
+"""`lpcfg serve`: the HTTP service."""
+
+from typing import Annotated
+
+import typer
+
+from lpcfg.cli.options import Store
+from lpcfg.settings import read_settings
+
+
+def serve(
+    model: Annotated[
+        str | None,
+        typer.Option(
+            metavar="MODEL",
+            help="NAME, NAME@VERSION or path; LPCFG_MODEL where it is not given.",
+        ),
+    ] = None,
+    store: Store = None,
+    host: Annotated[str | None, typer.Option(help="Address to listen on.")] = None,
+    port: Annotated[int | None, typer.Option(help="Port to listen on; 0 takes any.")] = None,
+) -> None:
+    """Serve a model over HTTP, with a web page at / and the API's description at /docs.
+
+    All else is set in the environment: see docs/settings.md. Logs are JSON lines on stderr.
+    """
+    from lpcfg.web.server import serve as run
+
+    run(read_settings(model=model, model_store=store, host=host, port=port))
