@@ -1,0 +1,57 @@
+"""The application: models and workers behind the endpoints, observed.
+
+Observed (observe.py)  ids, traces, metrics, logs, protecting headers
+└── routes.py          computing: bodies.py → inputs.py → work.py (admission.py) → tasks.py
+└── status.py          models, health, metrics, reloading
+└── reference.py       /docs            files.py   the web page
+"""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from asgi_correlation_id import CorrelationIdMiddleware
+from fastapi import FastAPI
+from threadpoolctl import threadpool_limits
+
+from lpcfg.settings import Settings
+from lpcfg.web import problems, reference, routes, status
+from lpcfg.web.files import page_routes
+from lpcfg.web.observe import Observed, is_request_id
+from lpcfg.web.state import Service
+from lpcfg.web.work import Workers
+
+
+def create_app(settings: Settings) -> FastAPI:
+    """The service under these settings. Raises at once for models that are not in the store."""
+    service = Service.of(settings)
+    app = FastAPI(
+        title="lpcfg",
+        version="1",
+        summary="Constituency parsing that says how sure it is of every node",
+        docs_url=None,
+        redoc_url=None,
+        lifespan=_running,
+    )
+    app.state.service = service
+    app.include_router(routes.router)
+    app.include_router(status.router)
+    app.router.routes += [reference.route(app), *page_routes()]
+    problems.install(app)
+    app.add_middleware(Observed, service=service)
+    app.add_middleware(CorrelationIdMiddleware, header_name="X-Request-ID", validator=is_request_id)
+    return app
+
+
+@asynccontextmanager
+async def _running(app: FastAPI) -> AsyncIterator[None]:
+    """Workers run, and models load in the background, while the application does."""
+    service: Service = app.state.service
+    with threadpool_limits(1):  # each worker is a thread already
+        service.workers = Workers(service.settings.threads, service.admission)
+        loading = asyncio.create_task(service.load())
+        try:
+            yield
+        finally:
+            loading.cancel()
+            service.workers.close()

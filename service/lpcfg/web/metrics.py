@@ -1,0 +1,86 @@
+"""What Prometheus is told. One process, one registry, no globals."""
+
+from collections.abc import Iterable, Sequence
+
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    GCCollector,
+    Histogram,
+    PlatformCollector,
+    ProcessCollector,
+    generate_latest,
+)
+
+from lpcfg.analysis import Sentence
+from lpcfg.web.admission import Admission
+from lpcfg.web.cache import Cache
+from lpcfg.web.models import Served
+
+_SECONDS = (0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
+
+
+class Metrics:
+    """Counters that requests write, and gauges read when somebody asks."""
+
+    def __init__(self, admission: Admission, cache: Cache) -> None:
+        self._admission = admission
+        self._cache = cache
+        self.registry = CollectorRegistry()
+        ProcessCollector(registry=self.registry)
+        PlatformCollector(registry=self.registry)
+        GCCollector(registry=self.registry)
+        self.requests = Counter(
+            "lpcfg_requests", "Requests answered", ["endpoint", "status"], registry=self.registry
+        )
+        self.latency = Histogram(
+            "lpcfg_request_seconds",
+            "Seconds from the head of a request to the end of its answer",
+            ["endpoint"],
+            buckets=_SECONDS,
+            registry=self.registry,
+        )
+        self.sentences = Counter(
+            "lpcfg_sentences", "Sentences answered", ["endpoint"], registry=self.registry
+        )
+        self.tokens = Counter(
+            "lpcfg_tokens", "Tokens in sentences answered", ["endpoint"], registry=self.registry
+        )
+        self._model = Gauge(
+            "lpcfg_model_info",
+            "The models that are served",
+            ["name", "version", "hash"],
+            registry=self.registry,
+        )
+        self._gauge("lpcfg_ready", "Whether every model is verified and warm")
+        self._gauges()
+
+    def _gauge(self, name: str, meaning: str) -> Gauge:
+        return Gauge(name, meaning, registry=self.registry)
+
+    def _gauges(self) -> None:
+        admission, cache = self._admission, self._cache
+        for name, meaning, value in (
+            ("queue_requests", "Requests let in and not done", lambda: admission.requests),
+            ("queue_seconds", "Estimated seconds to do them", lambda: admission.waiting_seconds),
+            ("cost_scale", "Seconds a unit of estimated cost takes", lambda: admission.scale),
+            ("refused", "Requests turned away for overload", lambda: admission.refused),
+            ("cache_bytes", "Memory of answers kept", lambda: cache.bytes),
+            ("cache_hits", "Sentences answered from those", lambda: cache.hits),
+            ("cache_misses", "Sentences not found there", lambda: cache.misses),
+        ):
+            self._gauge(f"lpcfg_{name}", meaning).set_function(value)
+
+    def count(self, endpoint: str, sentences: Sequence[Sentence]) -> None:
+        """Sentences were answered."""
+        self.sentences.labels(endpoint).inc(len(sentences))
+        self.tokens.labels(endpoint).inc(sum(len(one.tokens) for one in sentences))
+
+    def text(self, models: Iterable[Served]) -> bytes:
+        """All of it, in Prometheus's text format."""
+        self._model.clear()
+        for one in models:
+            version = one.version
+            self._model.labels(version["name"], str(version["version"]), version["hash"]).set(1)
+        return generate_latest(self.registry)

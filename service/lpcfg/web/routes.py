@@ -1,0 +1,243 @@
+"""The endpoints that compute: parse, marginals, tree probabilities, and batches of lines."""
+
+import json
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Query, Request
+from starlette.responses import Response
+
+from lpcfg.analysis import Options, Sentence, Stop
+from lpcfg.errors import InputError, LimitError, TreebankError
+from lpcfg.settings import Settings
+from lpcfg.web import inputs
+from lpcfg.web.admission import cost, cost_of_text
+from lpcfg.web.batch import Batch, LinesResponse
+from lpcfg.web.bodies import GuardedRoute
+from lpcfg.web.models import Served
+from lpcfg.web.problems import documented, problem_of
+from lpcfg.web.schemas import (
+    BatchLine,
+    MarginalsRequest,
+    MarginalsResponse,
+    Objective,
+    ParseRequest,
+    ParseResponse,
+    TreesRequest,
+    TreesResponse,
+)
+from lpcfg.web.state import Service, service_of
+from lpcfg.web.tasks import encoded, parse_task, with_id
+from lpcfg.web.work import Task
+from lpcfg.wire import marginals_json, score_json
+
+router = APIRouter(prefix="/v1", route_class=GuardedRoute)
+TheService = Annotated[Service, Depends(service_of)]
+_JSON = "application/json"
+
+
+@router.post(
+    "/parse",
+    response_model=ParseResponse,
+    responses=documented("content", "limit", "body-limit", "media-type", "overload", "deadline"),
+    summary="Parse text or sentences",
+)
+async def parse(body: ParseRequest, request: Request, service: TheService) -> Response:
+    """One answer a sentence, in order. A sentence without an analysis is answered as well."""
+    settings, served, stop = service.settings, service.models.named(body.model), service.stop()
+    _check_parses(body.k, settings)
+    _admit(service, request, body.text, body.sentences)
+    options = Options(k=body.k, objective=body.objective)
+    sentences: list[Sentence] = []
+
+    def prepare() -> list[Task]:
+        sentences.extend(inputs.sentences_of(body.text, body.sentences, settings))
+        return [
+            parse_task(service.cache, served, one, options, stop, f"/sentences/{number}")
+            for number, one in enumerate(sentences)
+        ]
+
+    estimate = inputs.estimate(body.text, body.sentences, settings)
+    answers = await service.compute(request, prepare, estimate, stop)
+    service.metrics.count("/v1/parse", sentences)
+    parts = (with_id(one.id, answer) for one, answer in zip(sentences, answers, strict=True))
+    return _answer(served, b'"sentences":[' + b",".join(parts) + b"]")
+
+
+@router.post(
+    "/marginals",
+    response_model=MarginalsResponse,
+    responses=documented("content", "limit", "body-limit", "media-type", "overload", "deadline"),
+    summary="Posteriors of labelled spans",
+)
+async def marginals(body: MarginalsRequest, request: Request, service: TheService) -> Response:
+    """How probable every labelled span of one sentence is, as far as probable enough."""
+    settings, served, stop = service.settings, service.models.named(body.model), service.stop()
+    given = [body.text or ""] if body.sentences is None else body.sentences
+    _admit(service, request, None, given)
+    sentences: list[Sentence] = []
+
+    def prepare() -> list[Task]:
+        pointer = "/text" if body.sentences is None else "/sentences/0"
+        sentence = inputs.sentence_of(given[0], settings, pointer)
+        sentences.append(sentence)
+        _check_spans(body, sentence)
+        return [Task(lambda: _marginals(served, sentence, body, stop), cost(len(sentence.tokens)))]
+
+    estimate = inputs.estimate(None, given, settings)
+    answers = await service.compute(request, prepare, estimate, stop)
+    service.metrics.count("/v1/marginals", sentences)
+    return _answer(served, answers[0][1:-1])
+
+
+def _marginals(served: Served, sentence: Sentence, body: MarginalsRequest, stop: Stop) -> bytes:
+    spans = None if body.spans is None else [(one.start, one.end) for one in body.spans]
+    found = served.parser.marginals(
+        sentence,
+        threshold=body.threshold,
+        spans=spans,
+        raw=body.raw,
+        calibrated=not body.raw,
+        stop=stop,
+    )
+    places = sentence.offsets or [(None, None)] * len(sentence.tokens)
+    tokens = [
+        {"text": text, "start": start, "end": end}
+        for text, (start, end) in zip(sentence.tokens, places, strict=True)
+    ]
+    return encoded({"id": sentence.id, "tokens": tokens, **marginals_json(found)})
+
+
+@router.post(
+    "/tree-probability",
+    response_model=TreesResponse,
+    responses=documented("content", "limit", "body-limit", "media-type", "overload", "deadline"),
+    summary="Probabilities of trees",
+)
+async def tree_probability(body: TreesRequest, request: Request, service: TheService) -> Response:
+    """log p(tree) and log p(tree | sentence), or what the grammar lacks for a tree.
+
+    Brackets that are not a tree get a problem with line and column; the others are answered.
+    """
+    settings, served, stop = service.settings, service.models.named(body.model), service.stop()
+    inputs.check_count("trees", len(body.trees), settings.max_sentences, "/trees")
+    _admit(service, request, None, body.trees)
+
+    def task(number: int, text: str) -> Task:
+        at = f"/trees/{number}"
+        return Task(
+            lambda: _score(served, text, settings, stop, at),
+            cost_of_text(text, settings.max_tokens),
+        )
+
+    def prepare() -> list[Task]:
+        return [task(number, text) for number, text in enumerate(body.trees)]
+
+    estimate = inputs.estimate(None, body.trees, settings)
+    answers = await service.compute(request, prepare, estimate, stop)
+    service.metrics.sentences.labels("/v1/tree-probability").inc(len(answers))
+    return _answer(served, b'"trees":[' + b",".join(answers) + b"]")
+
+
+_NO_SCORE = dict.fromkeys(
+    (
+        "log_probability",
+        "sign",
+        "sentence_log_probability",
+        "conditional_log_probability",
+        "reason",
+    )
+)
+
+
+def _score(served: Served, text: str, settings: Settings, stop: Stop, at: str) -> bytes:
+    try:
+        tree = inputs.tree_of(text, settings, at)
+    except (TreebankError, InputError) as error:
+        under = at if isinstance(error, TreebankError) else ""
+        told = problem_of(error, under).model_dump(exclude_none=True)
+        return encoded({**_NO_SCORE, "problem": told})
+    return encoded({**score_json(served.parser.score([tree], stop)[0]), "problem": None})
+
+
+@router.post(
+    "/batch",
+    response_class=LinesResponse,
+    responses={
+        200: {
+            "description": "A line for each line, in order.",
+            "content": {"application/x-ndjson": {"itemSchema": BatchLine.model_json_schema()}},
+        },
+        **documented("content", "overload"),
+    },
+    openapi_extra={
+        "requestBody": {
+            "description": "A sentence a line, as JSON: a string, or an object with tokens.",
+            "required": True,
+            "content": {
+                "application/x-ndjson": {
+                    "schema": {"type": "string"},
+                    "example": '"The cat sat."\n{"id": 2, "tokens": ["Cats", "sleep", "."]}\n',
+                }
+            },
+        }
+    },
+    summary="Parse line by line",
+)
+async def batch(
+    request: Request,
+    service: TheService,
+    model: Annotated[str | None, Query(min_length=1)] = None,
+    k: Annotated[int, Query(ge=1)] = 1,
+    objective: Objective = "max-rule",
+) -> Response:
+    """A sentence or a problem for each line that comes, in order, as soon as it is done.
+
+    However long the batch, memory stays bounded: reading waits for the answers to be read.
+    """
+    _check_parses(k, service.settings)
+    served = service.models.named(model)
+    key = getattr(request.state, "key", None)
+    lines = Batch(service, served, Options(k=k, objective=objective), key)
+    return LinesResponse(lines.answers(request))
+
+
+# Shared -------------------------------------------------------------------------------------------
+
+
+def _answer(served: Served, members: bytes) -> Response:
+    model = json.dumps(served.version).encode()
+    return Response(b'{"model":' + model + b"," + members + b"}", media_type=_JSON)
+
+
+def _check_parses(k: int, settings: Settings) -> None:
+    if k > settings.max_parses:
+        raise LimitError(
+            f"expected at most {settings.max_parses} trees for a sentence, got k = {k}: ask for "
+            "fewer",
+            limit=settings.max_parses,
+            value=k,
+            pointer="/k",
+        )
+
+
+def _check_spans(body: MarginalsRequest, sentence: Sentence) -> None:
+    for number, span in enumerate(body.spans or ()):
+        if span.end > len(sentence.tokens):
+            raise InputError(
+                f"expected a span within the {len(sentence.tokens)} tokens, got end {span.end}: "
+                "`start` and `end` count tokens from 0",
+                pointer=f"/spans/{number}/end",
+            )
+
+
+def _admit(
+    service: Service, request: Request, text: str | None, given: Sequence[Any] | None
+) -> None:
+    """Raises where there are too many sentences, or more than the key's quota has left."""
+    if given is not None:
+        inputs.check_count("sentences", len(given), service.settings.max_sentences, "/sentences")
+    if service.keys is not None:
+        # Raw text counts by its length until its sentences are known: 125 characters each.
+        number = len(given) if given is not None else 1 + len(text or "") // 125
+        request.state.key.spend(number)

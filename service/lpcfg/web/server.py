@@ -1,0 +1,77 @@
+"""The process: uvicorn with deadlines for slow clients, and an end that loses no request."""
+
+import asyncio
+import signal
+import socket
+from types import FrameType
+
+import structlog
+import uvicorn
+from uvicorn.config import Config
+
+from lpcfg.settings import Settings
+from lpcfg.web import logs
+from lpcfg.web.app import create_app
+from lpcfg.web.protocol import protocol
+from lpcfg.web.state import Service
+
+_LAST_ACCEPTS = 0.05  # seconds for the loop to accept what the kernel has connected already
+
+_log = structlog.get_logger("lpcfg.web")
+
+
+def serve(settings: Settings) -> None:
+    """Serve until told to end. Raises for models that are not there or not what they were."""
+    logs.configure()
+    app = create_app(settings)
+    service: Service = app.state.service
+    config = Config(
+        app,
+        host=settings.host,
+        port=settings.port,
+        http=protocol(settings),
+        ws="none",
+        loop="uvloop",
+        lifespan="on",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        timeout_keep_alive=settings.keep_alive_seconds,  # type: ignore[arg-type]  # any number
+        timeout_graceful_shutdown=int(settings.timeout_seconds) + 1,
+    )
+    listening = config.bind_socket()
+    server = Server(config, service)
+    service.on_failure = server.give_up
+    host, port = listening.getsockname()[:2]
+    _log.info("listening", host=host, port=port)
+    server.run([listening])
+    if service.failure is not None:
+        raise service.failure
+
+
+class Server(uvicorn.Server):
+    """Ends in three steps: not ready any more, not listening any more, nothing left to answer."""
+
+    def __init__(self, config: Config, service: Service) -> None:
+        super().__init__(config)
+        self._service = service
+        self._signal: int | None = None
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        self._signal = sig
+        super().handle_exit(sig, frame)
+
+    def give_up(self) -> None:
+        """End without waiting: there is nothing to serve."""
+        self.should_exit = True
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._service.draining = True  # readiness fails, answers close their connections
+        if self._signal == signal.SIGTERM:
+            await asyncio.sleep(self._service.settings.drain_seconds)
+        # Closing a listening socket resets connections that nobody has accepted yet. Without a
+        # backlog no new ones get that far, and the loop accepts those that did.
+        for listening in sockets or []:
+            listening.listen(0)
+        await asyncio.sleep(_LAST_ACCEPTS)
+        await super().shutdown(sockets)

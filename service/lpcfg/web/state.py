@@ -1,0 +1,134 @@
+"""What a running service has. One object, made at start, reached through the application."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from starlette.requests import Request
+
+from lpcfg.analysis import Stop
+from lpcfg.errors import DeadlineError, StoreError
+from lpcfg.settings import Settings
+from lpcfg.web.admission import Admission
+from lpcfg.web.cache import Cache
+from lpcfg.web.keys import Keys
+from lpcfg.web.metrics import Metrics
+from lpcfg.web.models import Models
+from lpcfg.web.problems import Refused
+from lpcfg.web.work import Task, Workers
+
+_SOON = 2.0  # seconds after which a client may ask a starting service again
+
+
+@dataclass(eq=False)
+class Service:
+    """Settings, models, workers and what is counted."""
+
+    settings: Settings
+    models: Models
+    admission: Admission
+    cache: Cache
+    metrics: Metrics
+    keys: Keys | None
+    admins: Keys | None
+    workers: Workers | None = None
+    """There while the event loop runs."""
+    failure: StoreError | None = None
+    """Why the models could not be loaded."""
+    draining: bool = False
+    """Whether the process is about to end: connections are then closed after their answer."""
+    on_failure: Callable[[], None] = field(default=lambda: None)
+
+    @classmethod
+    def of(cls, settings: Settings) -> "Service":
+        """Everything but the running workers. Raises for models or keys that are not there."""
+        admission = Admission(settings.threads, settings.queue, settings.queue_seconds)
+        cache = Cache(settings.cache_bytes)
+        keys, admins = settings.api_keys_file, settings.admin_keys_file
+        return cls(
+            settings,
+            Models((settings.model, *(settings.models or ())), settings.model_store),
+            admission,
+            cache,
+            Metrics(admission, cache),
+            None if keys is None else Keys(keys),
+            None if admins is None else Keys(admins),
+        )
+
+    async def load(self) -> None:
+        """Make the models ready; on failure, remember why and say so."""
+        try:
+            await self.models.load()
+        except StoreError as error:
+            self.failure = error
+            self.on_failure()
+
+    def check_room(self) -> None:
+        """Raises Refused while starting, and where too much waits already."""
+        if not self.models.ready:
+            raise Refused(
+                "starting",
+                "expected every model to be ready, got a request before: come back soon",
+                retry_after=_SOON,
+            )
+        self.admission.check()
+
+    def stop(self) -> Stop:
+        """The deadline of a request that begins now."""
+        return Stop.after(self.settings.timeout_seconds)
+
+    async def compute(
+        self,
+        request: Request,
+        prepare: Callable[[], Sequence[Task]],
+        estimate: float,
+        stop: Stop,
+    ) -> list[bytes]:
+        """What the tasks of a request answer, in order, while somebody waits for it.
+
+        The request's body must have been read. Raises DeadlineError at the deadline, at once; the
+        work itself ends at its next step.
+        """
+        watching = asyncio.create_task(_cancel_on_disconnect(request, stop))
+        try:
+            return await self.answers(prepare, estimate, stop)
+        finally:
+            watching.cancel()
+            with suppress(asyncio.CancelledError):
+                await watching
+
+    async def answers(
+        self, prepare: Callable[[], Sequence[Task]], estimate: float, stop: Stop
+    ) -> list[bytes]:
+        """What tasks answer, in order, whoever waits for it."""
+        if self.workers is None:
+            raise Refused("starting", "expected running workers, got none: come back soon")
+        line = self.workers.submit(prepare, estimate, stop)
+        try:
+            async with asyncio.timeout(self.settings.timeout_seconds):
+                return await line.done
+        except TimeoutError:
+            raise DeadlineError(
+                f"expected to be done within {self.settings.timeout_seconds:g} seconds, got not "
+                "as far: send less at once"
+            ) from None
+        finally:
+            stop.cancel()
+
+
+async def until_disconnect(request: Request) -> None:
+    """Returns when the client has gone away. The request's body must have been read."""
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+
+
+async def _cancel_on_disconnect(request: Request, stop: Stop) -> None:
+    await until_disconnect(request)
+    stop.cancel()
+
+
+def service_of(request: Request) -> Service:
+    """The service that a request came to."""
+    service: Service = request.app.state.service
+    return service

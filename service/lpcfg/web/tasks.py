@@ -1,0 +1,46 @@
+"""Parsing one sentence as a task whose answer is JSON, or is known already."""
+
+import json
+from typing import Any
+
+from lpcfg.analysis import Options, Sentence, Stop
+from lpcfg.errors import InputError
+from lpcfg.web.admission import cost
+from lpcfg.web.cache import Cache
+from lpcfg.web.inputs import without_id
+from lpcfg.web.models import Served
+from lpcfg.web.work import Task
+from lpcfg.wire import analysis_json
+
+
+def parse_task(
+    cache: Cache, served: Served, sentence: Sentence, options: Options, stop: Stop, pointer: str
+) -> Task:
+    """The analysis of a sentence as JSON without its id; `pointer` says where it was given."""
+    key = (served.reference.hash, without_id(sentence), options)
+    known = cache.get(key)
+    if known is not None:
+        return Task(lambda: known, 0.0)
+
+    def run() -> bytes:
+        try:
+            analysis = served.parser.parse([sentence], options, stop)[0]
+        except InputError as error:
+            raise InputError(str(error), pointer=pointer + error.pointer) from error
+        answer = analysis_json(analysis)
+        del answer["id"]
+        made = encoded(answer)
+        cache.put(key, made)
+        return made
+
+    return Task(run, cost(len(sentence.tokens)))
+
+
+def with_id(name: str | int | None, answer: bytes) -> bytes:
+    """The answer as it is sent: with the id its sentence came with."""
+    return b'{"id":' + json.dumps(name).encode() + b"," + answer[1:]
+
+
+def encoded(value: Any) -> bytes:
+    """Compact JSON in UTF-8. Numbers are written so that they read back as they were."""
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
