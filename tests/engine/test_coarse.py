@@ -121,11 +121,10 @@ def kept_by_definition(whole: Pruned, least_item: float, least_edge: float) -> t
 def test_estimates_fall_until_there_is_an_analysis(case: Case, size: float) -> None:
     assume(isinstance(case.prune(), Pruned))
     found = case.prune(Thresholds(10**size, 0.0, 0.0))
-    tries = []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("lpcfg.engine.coarse.TRIES", 1)
-        for attempt in range(TRIES):
-            tries.append(case.prune(Thresholds(10**size * WIDER**attempt, 0.0, 0.0)))
+        widths = [Thresholds(10**size * WIDER**attempt, 0.0, 0.0) for attempt in range(TRIES)]
+        tries = [case.prune(width) for width in widths]
     first = next((one for one in tries if isinstance(one, Pruned)), tries[-1])
     assert type(found) is type(first)
     assert item_keys(found.chart) == item_keys(first.chart)

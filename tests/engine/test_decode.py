@@ -107,7 +107,7 @@ def test_the_best_derivation_has_the_highest_score(objective: str, posteriors: P
     found = decode.best(posteriors, objective)
     right = ranked(posteriors, objective)
     assert found.score == pytest.approx(right[0][0], abs=ROUNDING)
-    assert dict((items, value) for value, items in right)[found.items] == pytest.approx(
+    assert {items: value for value, items in right}[found.items] == pytest.approx(
         found.score, abs=ROUNDING
     )
     assert next(decode.k_best(posteriors, objective)).score == found.score
