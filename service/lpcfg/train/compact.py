@@ -184,18 +184,20 @@ def _terms(
 # Rules seen rarely: shrunk examples ---------------------------------------------------------------
 
 
-def _shrinkage(weight: float) -> tuple[float, float]:
+def shrinkage(weight: Doubles | float) -> tuple[Doubles, Doubles]:
     """u and v of λ = weight."""
-    first = 1.0 - (1.0 - weight) ** 3
-    second = weight * (1.0 + (1.0 - weight) / 3.0)
-    u = first ** (1.0 / 3.0)
-    return u, float(np.sqrt(second / u))
+    rest = 1.0 - np.asarray(weight, np.float64)
+    first = 1.0 - rest**3
+    second = weight * (1.0 + rest / 3.0)
+    u = np.cbrt(first)
+    v = np.sqrt(np.divide(second, u, out=np.zeros_like(u), where=u > 0))
+    return u, v
 
 
 def _examples(occurrences: Occurrences, smoothing: Smoothing, rules: Longs, n: int) -> Terms:
     """The shrunk examples of rules seen n times each, and their HFF."""
     weight = float(smoothing.rule_weight(n))
-    u, v = _shrinkage(weight)
+    u, v = shrinkage(weight)
     nodes = occurrences.nodes[occurrences.start[rules][:, None] + np.arange(n)]
     deviations, sides = [], []
     for side, tail in zip(occurrences.sides(nodes.ravel()), occurrences.tail(rules), strict=True):
@@ -227,7 +229,8 @@ def _inner(one: list[Doubles], other: list[Doubles]) -> Doubles:
     products = np.ones((1, 1, 1))
     for a, b in zip(one, other, strict=True):
         products = products * (a @ np.swapaxes(b, 1, 2))
-    return products.sum(axis=(1, 2))
+    total: Doubles = products.sum(axis=(1, 2))
+    return total
 
 
 # Thin tensors: fibres -----------------------------------------------------------------------------
@@ -282,13 +285,10 @@ def _fitted(
     for r in rules.tolist():
         sides, tensor = _tensor(occurrences, smoothing, r, shape)
         weight = float(smoothing.rule_weight(len(sides[0])))
-        centres = _centres(sides, _shrinkage(weight), compaction.terms - (weight < 1))
+        centres = _centres(sides, shrinkage(weight), compaction.terms - (weight < 1))
         if weight < 1:
-            _, left, right = occurrences.tail(np.array([r]))
-            centres = tuple(
-                np.concatenate([centre, tail[:, : centre.shape[1]]])
-                for centre, tail in zip(centres, (left, right), strict=True)
-            )
+            _, f, g = occurrences.tail(np.array([r]))
+            centres = (_extended(centres[0], f), _extended(centres[1], g))
         tensors.append(tensor)
         lefts.append(centres[0])
         rights.append(centres[1])
@@ -303,11 +303,14 @@ def _fitted(
     return _terms(occurrences, rules, error, rule, (parent, left, right))
 
 
-def _centres(
-    sides: Sides, shrinkage: tuple[float, float], n_centres: int
-) -> tuple[Doubles, Doubles]:
+def _extended(rows: Doubles, padded: Doubles) -> Doubles:
+    """The rows and one more, which may have zeros behind it."""
+    return np.concatenate([rows, padded[:, : rows.shape[1]]])
+
+
+def _centres(sides: Sides, uv: tuple[Doubles, Doubles], n_centres: int) -> tuple[Doubles, Doubles]:
     """The children's parts of the means of clusters of shrunk examples (Lloyd's algorithm)."""
-    u, v = shrinkage
+    u, v = uv
     sample = np.linspace(0, len(sides[0]) - 1, min(len(sides[0]), CLUSTER_SAMPLE)).astype(np.int64)
     shrunk, scale = [], []
     for side in sides:
@@ -358,14 +361,14 @@ def _solved(one: Doubles, other: Doubles, products: Floats) -> Doubles:
     n_terms = gram.shape[1]
     ridge = RIDGE * np.trace(gram, axis1=1, axis2=2) / n_terms
     # A tensor of zeros leaves nothing to solve for, and any ridge will do.
-    gram += np.where(ridge > 0, ridge, 1.0)[:, None, None] * np.eye(n_terms)
-    solution: Doubles = np.linalg.solve(gram, products[..., 0].astype(np.float64))
-    return solution
+    damped = gram + np.where(ridge > 0, ridge, 1.0)[:, None, None] * np.eye(n_terms)
+    return np.asarray(np.linalg.solve(damped, products[..., 0]), np.float64)
 
 
 def _unit(side: Doubles) -> Doubles:
     norm = np.linalg.norm(side, axis=2, keepdims=True)
-    return np.divide(side, norm, out=np.zeros_like(side), where=norm > 0)
+    unit: Doubles = np.divide(side, norm, out=np.zeros_like(side), where=norm > 0)
+    return unit
 
 
 def _distance(tensors: Floats, parent: Doubles, left: Doubles, right: Doubles) -> Doubles:

@@ -29,7 +29,7 @@ class Projection:
     @property
     def width(self) -> int:
         """The length of a row, the largest m_a."""
-        return self.inside.shape[1]
+        return int(self.inside.shape[1])
 
     @cached_property
     def count(self) -> Longs:

@@ -17,7 +17,7 @@ import numpy as np
 import scipy.linalg
 import scipy.sparse
 from scipy.sparse.linalg import svds
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+from threadpoolctl import threadpool_limits
 
 from lpcfg.errors import TrainingError
 from lpcfg.grammar import Doubles, Grammar, Ints, Tables
