@@ -194,7 +194,7 @@ class ModelDetails(ModelFacts):
     """A model that is served, with all its training says of it."""
 
     facts: dict[str, Any] = Field(
-        description="what was published with it: configuration, sizes, scores"
+        description="configuration, sizes, scores, as published"
     )
 
 

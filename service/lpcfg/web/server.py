@@ -40,6 +40,7 @@ def serve(settings: Settings) -> None:
         timeout_graceful_shutdown=int(settings.timeout_seconds) + 1,
     )
     listening = config.bind_socket()
+    listening.listen(config.backlog)
     server = Server(config, service)
     service.on_failure = server.give_up
     host, port = listening.getsockname()[:2]

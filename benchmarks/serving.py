@@ -1,0 +1,186 @@
+"""A real service in a process of its own, and a frugal HTTP client: for benchmarks and tests.
+
+The client is asyncio streams and little else, because on a small machine it shares the cores with
+what it measures.
+"""
+
+import asyncio
+import http.client
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+STARTS_WITHIN = 120.0  # seconds; compiling all kernels on a fresh machine takes most of them
+
+
+class Process:
+    """`lpcfg serve` on a free port, until the end of the block."""
+
+    def __init__(self, model: str, store: Path | str, **settings: object) -> None:
+        environment = {f"LPCFG_{name.upper()}": str(value) for name, value in settings.items()}
+        self._command = [sys.executable, "-m", "lpcfg", "serve"]
+        self._command += ["--model", model, "--store", str(store), "--port", "0"]
+        self._environment = {**os.environ, **environment}
+        self.log: list[str] = []
+        self.port = 0
+
+    def __enter__(self) -> Self:
+        self.child = subprocess.Popen(
+            self._command, env=self._environment, stderr=subprocess.PIPE, text=True
+        )
+        self._listening = threading.Event()
+        self._reader = threading.Thread(target=self._read_log)
+        self._reader.start()
+        if not self._listening.wait(STARTS_WITHIN) or not self.port:
+            self.__exit__(None, None, None)
+            raise RuntimeError("the service did not start:\n" + "".join(self.log))
+        return self
+
+    def _read_log(self) -> None:
+        if self.child.stderr is None:
+            return
+        for line in self.child.stderr:
+            self.log.append(line)
+            found = re.search(r'"port": (\d+)', line)
+            if found and not self.port:
+                self.port = int(found[1])
+                self._listening.set()
+        self._listening.set()
+
+    def __exit__(
+        self,
+        _: type[BaseException] | None,
+        __: BaseException | None,
+        ___: TracebackType | None,
+    ) -> None:
+        if self.child.poll() is None:
+            self.child.kill()
+        self.child.wait()
+        self._reader.join()
+        if self.child.stderr is not None:
+            self.child.stderr.close()
+
+    def ready(self) -> Self:
+        """Returns when the models are ready."""
+        end = time.monotonic() + STARTS_WITHIN
+        while time.monotonic() < end and self.child.poll() is None:
+            if self.ask("GET", "/v2/health/ready").status == 200:
+                return self
+            time.sleep(0.02)
+        raise RuntimeError("the service was never ready:\n" + "".join(self.log))
+
+    def terminate(self) -> int:
+        """The exit code after SIGTERM."""
+        self.child.send_signal(signal.SIGTERM)
+        return self.child.wait(timeout=60)
+
+    def ask(
+        self, method: str, path: str, value: Any = None, headers: Mapping[str, str] | None = None
+    ) -> "Answer":
+        """One request on a connection of its own; `value` is sent as JSON unless it is bytes."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        try:
+            connection.request(method, path, _body(value), {**_JSON, **(headers or {})})
+            response = connection.getresponse()
+            told = {name.lower(): text for name, text in response.getheaders()}
+            return Answer(response.status, told, response.read())
+        finally:
+            connection.close()
+
+    def resident_bytes(self) -> int:
+        """Memory the process has in RAM."""
+        pages = int(Path(f"/proc/{self.child.pid}/statm").read_text().split()[1])
+        return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+_JSON = {"content-type": "application/json"}
+
+
+def _body(value: Any) -> bytes | None:
+    if value is None or isinstance(value, bytes):
+        return value
+    return json.dumps(value).encode()
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Status, headers by lower-case name, and body."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    def json(self) -> Any:
+        """The body's value."""
+        return json.loads(self.body)
+
+
+class Lost(Exception):
+    """A request that was sent on an open connection and not answered."""
+
+
+class Connection:
+    """One connection for many requests, opened anew after the service closed it."""
+
+    def __init__(self, port: int) -> None:
+        self._port = port
+        self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
+
+    async def ask(
+        self, method: str, path: str, value: Any = None, headers: Sequence[str] = ()
+    ) -> Answer:
+        """One request. OSError: no connection; Lost: sent, and no whole answer came."""
+        if self._streams is None:
+            self._streams = await asyncio.open_connection("127.0.0.1", self._port)
+        reader, writer = self._streams
+        body = _body(value) or b""
+        head = [f"{method} {path} HTTP/1.1", "host: localhost", *headers]
+        head += ["content-type: application/json", f"content-length: {len(body)}", "", ""]
+        try:
+            writer.write("\r\n".join(head).encode() + body)
+            answer = await _read(reader)
+        except (OSError, asyncio.IncompleteReadError, ValueError) as error:
+            self.close()
+            raise Lost(f"{type(error).__name__}: {error}") from error
+        if answer.headers.get("connection") == "close":
+            self.close()
+        return answer
+
+    def close(self) -> None:
+        """Close the connection, if there is one."""
+        if self._streams is not None:
+            self._streams[1].close()
+            self._streams = None
+
+
+async def _read(reader: asyncio.StreamReader) -> Answer:
+    head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
+    status = int(head[0].split(" ")[1])
+    headers = {}
+    for line in head[1:-2]:
+        name, _, text = line.partition(":")
+        headers[name.lower()] = text.strip()
+    if headers.get("transfer-encoding") != "chunked":
+        return Answer(status, headers, await reader.readexactly(int(headers["content-length"])))
+    body = bytearray()
+    while size := int(await reader.readline(), 16):
+        body += await reader.readexactly(size)
+        await reader.readexactly(2)
+    await reader.readexactly(2)
+    return Answer(status, headers, bytes(body))
+
+
+def percentile(values: Sequence[float], share: float) -> float:
+    """The value that this share of them does not exceed."""
+    ordered = sorted(values)
+    return ordered[min(int(share * len(ordered)), len(ordered) - 1)]
