@@ -26,8 +26,8 @@ DRAWING = (
     {"parser"},
     {"evaluate"},
     {"measure"},
-    {"train", "web", "client"},
-    {"lm", "report"},
+    {"train", "web"},
+    {"client", "lm", "report"},
     {"cli"},
     {"__main__", "__init__"},
 )

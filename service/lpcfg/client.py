@@ -1,0 +1,353 @@
+"""A client of the service, sync and async, with retries and typed answers.
+
+    with Client("http://localhost:8000") as client:
+        answer = client.parse("The cat sat on the mat.")
+        print(answer.sentences[0].parses[0].tree)
+
+Every request may safely be sent twice, so a lost connection, 502, 503 and 504 are tried again,
+after the time the service asks for or after one that doubles. A problem the service names is
+raised as ServiceError.
+"""
+
+import json
+import time
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+import anyio
+import httpx
+from pydantic import BaseModel
+
+from lpcfg.errors import LpcfgError
+from lpcfg.web.schemas import (
+    BatchLine,
+    MarginalsResponse,
+    ModelDetails,
+    Models,
+    ParseResponse,
+    Problem,
+    TokensInput,
+    TreesResponse,
+)
+
+Sentences = Sequence[str | TokensInput]
+T = TypeVar("T", bound=BaseModel)
+
+_RETRIED = frozenset({502, 503, 504})
+_FIRST_PAUSE = 0.1
+_LONGEST_PAUSE = 10.0
+_BATCH = 64
+"""Lines of one batch request. httpx sends a whole body before it reads, so what comes back
+meanwhile must fit into the buffers between: 64 answers are some hundred kilobytes."""
+
+
+class ServiceError(LpcfgError):
+    """The service answered with a problem, or not at all."""
+
+    def __init__(self, message: str, problem: Problem | None = None) -> None:
+        super().__init__(message)
+        self.problem = problem
+
+
+class _Client:
+    """What both clients share: requests as values, answers as types, and when to try again."""
+
+    def __init__(self, retries: int) -> None:
+        self._retries = retries
+
+    def _pause(self, attempt: int, answer: httpx.Response | None) -> float | None:
+        """Seconds until the next attempt, or None where there is to be none."""
+        if attempt >= self._retries or (answer is not None and answer.status_code not in _RETRIED):
+            return None
+        asked = answer.headers.get("retry-after", "") if answer is not None else ""
+        if asked.isdecimal():
+            return min(float(asked), _LONGEST_PAUSE)
+        return min(_FIRST_PAUSE * 2.0**attempt, _LONGEST_PAUSE)
+
+
+def _options(base_url: str, api_key: str | None, timeout: float) -> dict[str, Any]:
+    headers = {} if api_key is None else {"Authorization": f"Bearer {api_key}"}
+    return {"base_url": base_url, "headers": headers, "timeout": timeout}
+
+
+def _checked(answer: httpx.Response) -> bytes:
+    if answer.is_success:
+        return answer.content
+    kind = answer.headers.get("content-type", "")
+    if not kind.startswith("application/problem+json"):
+        raise ServiceError(
+            f"expected an answer of the service at {answer.url}, got {answer.status_code} "
+            f"{kind or 'without a type'}: check the address"
+        )
+    problem = Problem.model_validate_json(answer.content)
+    at = f" (at {problem.at})" if problem.at else ""
+    raise ServiceError(f"{problem.title}: {problem.detail}{at}", problem)
+
+
+def _lost(error: httpx.TransportError, attempts: int) -> ServiceError:
+    return ServiceError(
+        f"expected an answer, got {type(error).__name__} in {attempts} attempts: check that the "
+        "service runs at this address"
+    )
+
+
+def _given(text: str | None, sentences: Sentences | None) -> dict[str, Any]:
+    if sentences is None:
+        return {"text": text}
+    return {"sentences": [_sentence(one) for one in sentences]}
+
+
+def _sentence(one: str | TokensInput) -> Any:
+    return one if isinstance(one, str) else one.model_dump(exclude_defaults=True)
+
+
+def _without_none(value: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: one for name, one in value.items() if one is not None}
+
+
+def _parse_request(
+    text: str | None, sentences: Sentences | None, k: int, objective: str, model: str | None
+) -> dict[str, Any]:
+    return _without_none(
+        {**_given(text, sentences), "k": k, "objective": objective, "model": model}
+    )
+
+
+def _marginals_request(
+    sentence: str | TokensInput,
+    spans: Sequence[tuple[int, int]] | None,
+    threshold: float,
+    raw: bool,
+    model: str | None,
+) -> dict[str, Any]:
+    asked = None if spans is None else [{"start": start, "end": end} for start, end in spans]
+    request = {"sentences": [_sentence(sentence)], "spans": asked, "threshold": threshold}
+    return _without_none({**request, "raw": raw, "model": model})
+
+
+def _batch_request(sentences: Iterable[str | TokensInput]) -> Iterator[bytes]:
+    remaining = iter(sentences)
+    while chunk := list(islice(remaining, _BATCH)):
+        yield "".join(json.dumps(_sentence(one)) + "\n" for one in chunk).encode()
+
+
+def _batch_answers(answer: bytes, before: int) -> Iterator[BatchLine]:
+    for line in answer.splitlines():
+        one = BatchLine.model_validate_json(line)
+        yield one.model_copy(update={"line": before + one.line})
+
+
+class Client(_Client):
+    """The service at an address."""
+
+    def __init__(
+        self,
+        base_url: str = "http://127.0.0.1:8000",
+        *,
+        api_key: str | None = None,
+        timeout: float = 60.0,
+        retries: int = 4,
+        transport: httpx.BaseTransport | None = None,
+    ) -> None:
+        """`timeout` in seconds; `retries` beyond the first attempt; `transport` as httpx has it."""
+        super().__init__(retries)
+        self._http = httpx.Client(**_options(base_url, api_key, timeout), transport=transport)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        _: type[BaseException] | None,
+        __: BaseException | None,
+        ___: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._http.close()
+
+    def parse(
+        self,
+        text: str | None = None,
+        *,
+        sentences: Sentences | None = None,
+        k: int = 1,
+        objective: str = "max-rule",
+        model: str | None = None,
+    ) -> ParseResponse:
+        """The `k` best trees of every sentence of a text, or of sentences given one by one."""
+        body = _parse_request(text, sentences, k, objective, model)
+        return self._post("/v1/parse", body, ParseResponse)
+
+    def marginals(
+        self,
+        sentence: str | TokensInput,
+        *,
+        spans: Sequence[tuple[int, int]] | None = None,
+        threshold: float = 0.01,
+        raw: bool = False,
+        model: str | None = None,
+    ) -> MarginalsResponse:
+        """The probability of every labelled span of one sentence, or of the spans asked for."""
+        body = _marginals_request(sentence, spans, threshold, raw, model)
+        return self._post("/v1/marginals", body, MarginalsResponse)
+
+    def tree_probability(self, trees: Sequence[str], *, model: str | None = None) -> TreesResponse:
+        """log p(tree) and log p(tree | sentence) of bracketed trees."""
+        body = _without_none({"trees": list(trees), "model": model})
+        return self._post("/v1/tree-probability", body, TreesResponse)
+
+    def batch(
+        self,
+        sentences: Iterable[str | TokensInput],
+        *,
+        k: int = 1,
+        objective: str = "max-rule",
+        model: str | None = None,
+    ) -> Iterator[BatchLine]:
+        """A line with a sentence or a problem for each of any number of sentences, in order."""
+        parameters = _without_none({"k": k, "objective": objective, "model": model})
+        done = 0
+        for body in _batch_request(sentences):
+            answer = self._send("POST", "/v1/batch", content=body, params=parameters)
+            yield from _batch_answers(_checked(answer), done)
+            done += _BATCH
+
+    def models(self) -> Models:
+        """The models that are served."""
+        return Models.model_validate_json(_checked(self._send("GET", "/v1/models")))
+
+    def model(self, name: str) -> ModelDetails:
+        """One of them, with what its training says of it."""
+        return ModelDetails.model_validate_json(_checked(self._send("GET", f"/v1/models/{name}")))
+
+    def _post(self, path: str, body: Mapping[str, Any], answer: type[T]) -> T:
+        return answer.model_validate_json(_checked(self._send("POST", path, json=body)))
+
+    def _send(self, method: str, path: str, **content: Any) -> httpx.Response:
+        attempt = 0
+        while True:
+            answer = None
+            try:
+                answer = self._http.request(method, path, **content)
+            except httpx.TransportError as error:
+                if self._pause(attempt, None) is None:
+                    raise _lost(error, attempt + 1) from error
+            pause = self._pause(attempt, answer)
+            if pause is None and answer is not None:
+                return answer
+            time.sleep(pause or 0.0)
+            attempt += 1
+
+
+class AsyncClient(_Client):
+    """The service at an address, for asyncio and trio."""
+
+    def __init__(
+        self,
+        base_url: str = "http://127.0.0.1:8000",
+        *,
+        api_key: str | None = None,
+        timeout: float = 60.0,
+        retries: int = 4,
+        transport: httpx.AsyncBaseTransport | None = None,
+    ) -> None:
+        """`timeout` in seconds; `retries` beyond the first attempt; `transport` as httpx has it."""
+        super().__init__(retries)
+        self._http = httpx.AsyncClient(**_options(base_url, api_key, timeout), transport=transport)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        _: type[BaseException] | None,
+        __: BaseException | None,
+        ___: TracebackType | None,
+    ) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._http.aclose()
+
+    async def parse(
+        self,
+        text: str | None = None,
+        *,
+        sentences: Sentences | None = None,
+        k: int = 1,
+        objective: str = "max-rule",
+        model: str | None = None,
+    ) -> ParseResponse:
+        """The `k` best trees of every sentence of a text, or of sentences given one by one."""
+        body = _parse_request(text, sentences, k, objective, model)
+        return await self._post("/v1/parse", body, ParseResponse)
+
+    async def marginals(
+        self,
+        sentence: str | TokensInput,
+        *,
+        spans: Sequence[tuple[int, int]] | None = None,
+        threshold: float = 0.01,
+        raw: bool = False,
+        model: str | None = None,
+    ) -> MarginalsResponse:
+        """The probability of every labelled span of one sentence, or of the spans asked for."""
+        body = _marginals_request(sentence, spans, threshold, raw, model)
+        return await self._post("/v1/marginals", body, MarginalsResponse)
+
+    async def tree_probability(
+        self, trees: Sequence[str], *, model: str | None = None
+    ) -> TreesResponse:
+        """log p(tree) and log p(tree | sentence) of bracketed trees."""
+        body = _without_none({"trees": list(trees), "model": model})
+        return await self._post("/v1/tree-probability", body, TreesResponse)
+
+    async def batch(
+        self,
+        sentences: Iterable[str | TokensInput],
+        *,
+        k: int = 1,
+        objective: str = "max-rule",
+        model: str | None = None,
+    ) -> AsyncIterator[BatchLine]:
+        """A line with a sentence or a problem for each of any number of sentences, in order."""
+        parameters = _without_none({"k": k, "objective": objective, "model": model})
+        done = 0
+        for body in _batch_request(sentences):
+            answer = await self._send("POST", "/v1/batch", content=body, params=parameters)
+            for line in _batch_answers(_checked(answer), done):
+                yield line
+            done += _BATCH
+
+    async def models(self) -> Models:
+        """The models that are served."""
+        return Models.model_validate_json(_checked(await self._send("GET", "/v1/models")))
+
+    async def model(self, name: str) -> ModelDetails:
+        """One of them, with what its training says of it."""
+        answer = await self._send("GET", f"/v1/models/{name}")
+        return ModelDetails.model_validate_json(_checked(answer))
+
+    async def _post(self, path: str, body: Mapping[str, Any], answer: type[T]) -> T:
+        return answer.model_validate_json(_checked(await self._send("POST", path, json=body)))
+
+    async def _send(self, method: str, path: str, **content: Any) -> httpx.Response:
+        attempt = 0
+        while True:
+            answer = None
+            try:
+                answer = await self._http.request(method, path, **content)
+            except httpx.TransportError as error:
+                if self._pause(attempt, None) is None:
+                    raise _lost(error, attempt + 1) from error
+            pause = self._pause(attempt, answer)
+            if pause is None and answer is not None:
+                return answer
+            await anyio.sleep(pause or 0.0)
+            attempt += 1
