@@ -5,7 +5,7 @@ and the posterior of a label over a span is the sum over all items there that ha
 """
 
 import math
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -208,14 +208,33 @@ class SpanTable:
         rows, name, names = np.arange(len(chart.symbol)), chart.symbol, grammar.symbols
         if labels is not None:
             rows, name, names = labels.spelled(chart.symbol)
-        keys = np.stack([chart.start[rows], -chart.end[rows], name], axis=1)
-        distinct, row_of = np.unique(keys, axis=0, return_inverse=True)
-        ratio = np.bincount(row_of, posteriors.item[rows], len(distinct))
+        outer_first = chart.start[rows] * (posteriors.pruned.length + 1) - chart.end[rows]
+        keys = outer_first.astype(np.int64) * len(names) + name
+        _, first, row_of = np.unique(keys, return_index=True, return_inverse=True)
+        ratio = np.bincount(row_of, posteriors.item[rows], len(first))
         probability = np.clip(ratio, 0.0, 1.0)
         if calibration is not None:
             probability = calibration.apply(probability)
-        start, end, name = distinct.T
-        return cls(names, name, start, -end, ratio, probability, posteriors)
+        items = rows[first]
+        return cls(
+            names,
+            name[first],
+            chart.start[items],
+            chart.end[items],
+            ratio,
+            probability,
+            posteriors,
+        )
+
+    def keys(self, rows: Longs) -> Iterator[tuple[str, int, int]]:
+        """Name, start and end of some rows."""
+        for name, start, end in zip(
+            self.name[rows].tolist(),
+            self.start[rows].tolist(),
+            self.end[rows].tolist(),
+            strict=True,
+        ):
+            yield self.names[name], start, end
 
     def spans(
         self, threshold: float, asked: Collection[tuple[int, int]] | None

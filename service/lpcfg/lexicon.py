@@ -65,7 +65,8 @@ def neutral_signatures(word: str) -> list[str]:
     shape = _shape(word)
     lower = word.lower()
     longest = min(3, len(lower) - 1) if shape[0] not in "NP" else 0
-    return [*(f"{shape}~{lower[-n:]}" for n in range(longest, 0, -1)), shape, shape[0]]
+    endings = (f"{shape}~{lower[-n:]}" for n in range(longest, 0, -1))
+    return list(dict.fromkeys((*endings, shape, shape[0])))
 
 
 SIGNATURES: Mapping[str, Callable[[str], list[str]]] = {
@@ -199,7 +200,7 @@ class Lexicon:
         return int(self.symbol_count.sum())
 
     @cached_property
-    def _chain_share(self) -> Doubles:
+    def chain_share(self) -> Doubles:
         """p(a | t) of every preterminal a with tag t."""
         of_tag = np.bincount(self.tag_of, self.symbol_count, len(self.tags))
         return self.symbol_count / np.maximum(of_tag[self.tag_of], 1)
@@ -218,9 +219,10 @@ class Lexicon:
         if self.rare_threshold == 0:
             symbols = np.flatnonzero(counts).astype(np.int32)
             return symbols, counts[symbols] / self.symbol_count[symbols], -1 if x is None else x
-        signature = self._signature(word)
-        share = self._shares(counts, signature, self.tag_ids.get(tag or ""))
-        symbols = np.flatnonzero(share > (0 if tag else LEAST_SHARE) * share.max()).astype(np.int32)
+        signature, given = self._signature(word), self.tag_ids.get(tag or "")
+        share = self._shares(counts, signature, given)
+        least = LEAST_SHARE * share.max() if given is None else 0.0
+        symbols = np.flatnonzero(share > least).astype(np.int32)
         seen = max(counts.sum(), UNSEEN_WORDS)
         terminal = self.signature_terminal[signature] if x is None else self.word_terminal[x]
         return symbols, share[symbols] * seen / self.symbol_count[symbols], int(terminal)
@@ -238,7 +240,7 @@ class Lexicon:
         else:
             tag_share = np.zeros(len(self.tags))
             tag_share[tag] = 1.0
-        chains = counts + CHAIN_WORDS * self._chain_share
+        chains = counts + CHAIN_WORDS * self.chain_share
         share: Doubles = tag_share[self.tag_of] * chains / (of_tag[self.tag_of] + CHAIN_WORDS)
         return share
 

@@ -139,9 +139,10 @@ class Parser:
         if len(empty):
             word = sentence.tokens[empty[0]]
             return _failed(sentence, f"the model does not know the word `{word}` and cannot guess")
+        thresholds = self._thresholds.given_tags() if sentence.tags else self._thresholds
         for stage in self._stages:
             limits = _limits(sentence.constraints, stage.labels, len(sentence.tokens))
-            found = stage.prune(emissions, self._thresholds, limits)
+            found = stage.prune(emissions, thresholds, limits)
             stop.check()
             if isinstance(found, Pruned):
                 return stage, found
@@ -214,6 +215,16 @@ class Parser:
             spans=table.spans(threshold, spans),
             cells=table.cells(),
         )
+
+    def span_table(self, sentence: Sentence) -> SpanTable | None:
+        """Every label over every span, before and after calibration; None where nothing spans the
+        sentence."""
+        analysis = self._pruned(sentence, Stop())
+        if isinstance(analysis, Analysis):
+            return None
+        stage, pruned = analysis
+        found = fine.posteriors(pruned, stage.members)
+        return SpanTable.of(found, stage.labels, stage.grammar, self.model.calibration)
 
     def score(self, trees: Sequence[Tree], stop: Stop | None = None) -> list[TreeScore]:
         """log p(tree), log p(its sentence) and log p(tree | sentence) of normalized trees."""

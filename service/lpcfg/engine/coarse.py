@@ -7,7 +7,7 @@ that leaves no analysis, the chart is built again with lower estimates.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -21,8 +21,12 @@ class Thresholds:
     """Posteriors below which items and edges are left out; `estimate` while the chart is built."""
 
     estimate: float = 1e-5
-    item: float = 5e-5
-    edge: float = 1e-5
+    item: float = 2e-4
+    edge: float = 1e-4
+
+    def given_tags(self) -> "Thresholds":
+        """For words with tags, which leave fewer candidates and make estimates less exact."""
+        return replace(self, estimate=self.estimate * WIDER)
 
 
 TRIES, WIDER = 3, 1e-3

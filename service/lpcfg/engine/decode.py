@@ -55,7 +55,7 @@ def check_objective(objective: str) -> None:
 
 def scores(posteriors: Posteriors, objective: str) -> Scores:
     """The scores of every item and edge under an objective."""
-    item, edge = np.abs(posteriors.item), np.abs(posteriors.edge)
+    item, edge = posteriors.item, posteriors.edge
     if objective == "max-rule":
         return Scores(item, edge, np.zeros(len(item)))
     above = np.repeat(item, np.diff(posteriors.pruned.chart.edge_start))
