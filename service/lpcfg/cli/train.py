@@ -31,9 +31,7 @@ def train(
     ] = None,
     estimator: Annotated[
         str | None,
-        typer.Option(
-            help="counts, spectral, em, pivot, pivot+em, clustering or clustering+em.",
-        ),
+        typer.Option(help="How it learns: counts, spectral, ...; docs/training.md has them all."),
     ] = None,
     states: Annotated[
         int | None, typer.Option(metavar="M", help="Most latent states of a symbol.")
