@@ -224,19 +224,13 @@ def _halved(flat: Floats, rows: NDArray[np.integer[Any]]) -> tuple[NDArray[np.fl
 
 
 def _member(prefix: str, grammar: Grammar, tensors: Arrays) -> Tables:
-    part = {k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)}
-    sides = {side: part[side] for side in (*_SIDES, "c_inf")}
-    if "scale" in part:
-        states, terms = part["states"], part["terms"]
-        rows = np.repeat(states[grammar.rules[:, 0]], terms)
-        sides = {name: array.astype(np.float32) for name, array in sides.items()}
-        sides["parent"] = sides["parent"] * np.repeat(part["scale"], rows)
-        rows = states[grammar.entries[:, 0]]
-        sides["c_inf"] = sides["c_inf"] * np.repeat(part["c_inf_scale"], rows)
-    return Tables(
-        grammar=grammar,
-        states=part["states"],
-        terms=part["terms"],
-        c_one=part["c_one"],
-        **sides,
-    )
+    names = ("states", "terms", "c_one", *_SIDES, "c_inf")
+    part: dict[str, NDArray[Any]] = {name: tensors[prefix + name] for name in names}
+    if part["parent"].dtype == np.float16:
+        for name in (*_SIDES, "c_inf"):
+            part[name] = part[name].astype(np.float32)
+        rows = np.repeat(part["states"][grammar.rules[:, 0]], part["terms"])
+        part["parent"] = part["parent"] * np.repeat(tensors[prefix + "scale"], rows)
+        rows = part["states"][grammar.entries[:, 0]]
+        part["c_inf"] = part["c_inf"] * np.repeat(tensors[prefix + "c_inf_scale"], rows)
+    return Tables(grammar=grammar, **part)

@@ -1,0 +1,47 @@
+"""Models of the small treebank of the examples, trained once for all tests."""
+
+from functools import cache
+from pathlib import Path
+
+from lpcfg.model import Model
+from lpcfg.parser import Parser
+from lpcfg.train.config import TrainingConfig, member
+from lpcfg.train.pipeline import train
+from lpcfg.trees import Tree, normalize, read
+
+SMALL = Path(__file__).resolve().parents[1] / "examples" / "small.mrg"
+
+
+@cache
+def trees() -> tuple[Tree, ...]:
+    """The treebank, normalized."""
+    return tuple(tree for tree in map(normalize, read(SMALL)) if tree is not None)
+
+
+@cache
+def counts(horizontal: int = 1, rare_threshold: int = 3) -> Model:
+    """The treebank's PCFG, with the grammar of bare intermediate symbols behind it."""
+    config = TrainingConfig(
+        horizontal=1 if horizontal else 0,
+        sibling_threshold=2,
+        rare_threshold=rare_threshold,
+        members=(member("counts"),),
+    )
+    return train(SMALL, config)[0]
+
+
+@cache
+def spectral(members: int = 1, horizontal: int = 1) -> Model:
+    """Four states a symbol, one seed a member."""
+    config = TrainingConfig(
+        horizontal=1 if horizontal else 0,
+        sibling_threshold=2,
+        members=tuple(member("spectral", states=4) for _ in range(members)),
+    )
+    return train(SMALL, config)[0]
+
+
+@cache
+def parser(members: int = 1) -> Parser:
+    """A parser of the spectral model."""
+    return Parser(spectral(members))
