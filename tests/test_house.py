@@ -3,6 +3,7 @@
 import ast
 import re
 import subprocess
+import tomllib
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -238,3 +239,27 @@ def test_the_drawing_in_the_readme_is_the_package() -> None:
     assert drawn == {room(path) for path in sources()} - {"__init__", "__main__"}
     for line in f"model_store/{outside}".splitlines():
         assert (ROOT / line.split()[0]).is_dir(), line
+
+
+def test_every_dependency_is_locked_and_both_locks_agree() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    groups = project["dependency-groups"]
+    extras = project["project"].get("optional-dependencies", {}).values()
+    wanted = [*project["project"]["dependencies"], *groups["build"]]
+    pinned = pins("requirements.lock")
+    assert {plain_name(one) for one in wanted} <= set(pinned)
+    wanted += [*groups["dev"], *(one for extra in extras for one in extra)]
+    pinned_dev = pins("requirements-dev.lock")
+    assert {plain_name(one) for one in wanted} <= set(pinned_dev)
+    assert pinned.items() <= pinned_dev.items()
+
+
+def pins(name: str) -> dict[str, str]:
+    """Package → version of a lock file."""
+    lines = (ROOT / name).read_text(encoding="utf-8").splitlines()
+    found = (re.match(r"([a-z0-9.-]+)==(\S+)", line) for line in lines)
+    return {match[1]: match[2] for match in found if match}
+
+
+def plain_name(requirement: str) -> str:
+    return re.split(r"[^A-Za-z0-9._-]", requirement)[0].lower().replace("_", "-")
