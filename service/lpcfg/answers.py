@@ -185,13 +185,17 @@ class Answers:
 
 @dataclass(frozen=True, eq=False)
 class SpanTable:
-    """Posteriors of names (labels, or symbols) over spans: rows of name, start, end and ratio."""
+    """Posteriors of names (labels, or symbols) over spans: rows of name, start, end and ratio.
+
+    `uncalibrated` is the probability before the model's map.
+    """
 
     names: Sequence[str]
     name: Ints
     start: Ints
     end: Ints
     ratio: Doubles
+    uncalibrated: Doubles
     probability: Doubles
     posteriors: Posteriors
 
@@ -205,16 +209,15 @@ class SpanTable:
     ) -> "SpanTable":
         """Sums over the items that share a label and a span; over symbols where labels is None."""
         chart = posteriors.pruned.chart
-        rows, name, names = np.arange(len(chart.symbol)), chart.symbol, grammar.symbols
+        names: Sequence[str] = grammar.symbols
+        rows, name = np.arange(len(chart.symbol)), chart.symbol
         if labels is not None:
             rows, name, names = labels.spelled(chart.symbol)
         outer_first = chart.start[rows] * (posteriors.pruned.length + 1) - chart.end[rows]
         keys = outer_first.astype(np.int64) * len(names) + name
         _, first, row_of = np.unique(keys, return_index=True, return_inverse=True)
-        ratio = np.bincount(row_of, posteriors.item[rows], len(first))
-        probability = np.clip(ratio, 0.0, 1.0)
-        if calibration is not None:
-            probability = calibration.apply(probability)
+        ratio: Doubles = np.bincount(row_of, posteriors.item[rows], len(first))
+        uncalibrated: Doubles = np.clip(ratio, 0.0, 1.0)
         items = rows[first]
         return cls(
             names,
@@ -222,7 +225,8 @@ class SpanTable:
             chart.start[items],
             chart.end[items],
             ratio,
-            probability,
+            uncalibrated,
+            uncalibrated if calibration is None else calibration.apply(uncalibrated),
             posteriors,
         )
 

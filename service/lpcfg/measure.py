@@ -2,22 +2,30 @@
 
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, Literal
+from functools import partial
+from typing import Any, Literal, TypeVar
+
+import numpy as np
 
 from lpcfg.analysis import Analysis, Options, Sentence
 from lpcfg.answers import constituents_of
 from lpcfg.calibration import Calibration, calibration
 from lpcfg.evaluate import Scores, render, score
+from lpcfg.grammar import Bools, Doubles
 from lpcfg.parser import Parser
 from lpcfg.trees import Tree
 
 Progress = Callable[[str, int, int], None]
 Tags = Literal["predicted", "gold"]
+T = TypeVar("T")
 
 SERVED = 0.05
 """Spans with at least this probability count for the calibration error."""
-_BATCH = 64  # sentences between two calls of progress
+LEAST = 0.01
+"""Spans with at least this probability are looked at: a map may lift them above SERVED."""
+_BATCH = 32  # sentences between two calls of progress
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +38,7 @@ class Measured:
 
     scores: Scores
     calibration: Calibration
+    raw_calibration: Calibration
     seconds: float
     partial: int
     negative: int
@@ -43,9 +52,11 @@ class Measured:
             "partial": self.partial,
             "sentences_per_second": sentences / self.seconds,
             "calibration_error": self.calibration.error,
+            "raw_calibration_error": self.raw_calibration.error,
             "negative_share": self.negative / sentences,
             "clipped_mass": self.clipped_mass,
             "calibration": self.calibration.as_dict(),
+            "raw_calibration": self.raw_calibration.as_dict(),
         }
 
     def text(self) -> str:
@@ -57,6 +68,7 @@ class Measured:
             f"partial analyses     {self.partial:8,}\n"
             f"calibration error    {self.calibration.error:8.4f}   over {self.calibration.items:,} "
             f"labelled spans with a probability of at least {SERVED}\n"
+            f"  without the map    {self.raw_calibration.error:8.4f}\n"
             f"negative p(sentence) {100 * self.negative / sentences:8.2f} %\n"
             f"clipped mass         {self.clipped_mass:8.4f}   a sentence"
         )
@@ -76,10 +88,11 @@ def measure(
     options = Options(objective=objective)
     parser.parse(sentences[:1], options)  # whatever has to be loaded or compiled
     analyses, seconds = _parsed(parser, sentences, options, show)
-    trees = [analysis.parses[0].tree if analysis.parses else None for analysis in analyses]
+    examined = examine(parser, gold, tags=tags, progress=show)
     return Measured(
-        scores=score(zip(gold, trees, strict=True)),
-        calibration=_calibration(parser, gold, sentences, show),
+        scores=score(zip(gold, map(_tree, analyses), strict=True)),
+        calibration=examined.calibration,
+        raw_calibration=examined.raw_calibration,
         seconds=seconds,
         partial=sum(analysis.status == "partial" for analysis in analyses),
         negative=sum(analysis.negative for analysis in analyses),
@@ -105,21 +118,75 @@ def _parsed(
     return analyses, time.perf_counter() - start
 
 
-def _calibration(
-    parser: Parser, gold: Sequence[Tree], sentences: Sequence[Sentence], progress: Progress
-) -> Calibration:
-    """Of all labelled spans that the parser would serve, not only of those in its trees."""
-    probabilities: list[float] = []
-    correct: list[bool] = []
-    for number, (tree, sentence) in enumerate(zip(gold, sentences, strict=True), start=1):
+@dataclass(frozen=True, eq=False)
+class Examined:
+    """What a parser finds over the words of gold trees: a tree each, or None, and labelled spans.
+
+    The spans are those of all charts, not only of the trees: their probabilities before and after
+    the model's calibration map, and whether the gold tree has them.
+    """
+
+    trees: tuple[Tree | None, ...]
+    raw: Doubles
+    served: Doubles
+    correct: Bools
+
+    @property
+    def raw_calibration(self) -> Calibration:
+        return calibration(self.raw, self.correct, threshold=SERVED)
+
+    @property
+    def calibration(self) -> Calibration:
+        return calibration(self.served, self.correct, threshold=SERVED)
+
+
+def examine(
+    parser: Parser,
+    gold: Sequence[Tree],
+    *,
+    tags: Tags = "predicted",
+    workers: int = 1,
+    progress: Progress | None = None,
+) -> Examined:
+    """Parse the words of normalized trees and look at every span that is LEAST likely or more."""
+    parts: list[Examined] = []
+    done = 0
+    with ThreadPoolExecutor(workers) as pool:
+        for part in pool.map(partial(_examined, parser, tags), _batches(gold)):
+            parts.append(part)
+            done += len(part.trees)
+            if progress is not None:
+                progress("examine", done, len(gold))
+    return Examined(
+        trees=tuple(tree for part in parts for tree in part.trees),
+        raw=np.concatenate([part.raw for part in parts]),
+        served=np.concatenate([part.served for part in parts]),
+        correct=np.concatenate([part.correct for part in parts]),
+    )
+
+
+def _examined(parser: Parser, tags: Tags, gold: Sequence[Tree]) -> Examined:
+    trees: list[Tree | None] = []
+    raw, served, correct = [np.empty(0)], [np.empty(0)], [np.empty(0, np.bool_)]
+    for tree in gold:
+        sentence = _sentence(tree, tags)
+        analysis, table = parser.examine(sentence)
+        trees.append(_tree(analysis))
+        if table is None:
+            continue
         right = {(one.label, one.start, one.end) for one in constituents_of(tree, sentence)}
-        for span in parser.marginals(sentence, threshold=SERVED).spans:
-            probabilities.append(span.probability)
-            correct.append((span.label, span.start, span.end) in right)
-        if number % _BATCH == 0 or number == len(gold):
-            progress("calibration", number, len(gold))
-    return calibration(probabilities, correct, threshold=SERVED)
+        rows = np.flatnonzero(np.maximum(table.uncalibrated, table.probability) >= LEAST)
+        raw.append(table.uncalibrated[rows])
+        served.append(table.probability[rows])
+        correct.append(np.array([key in right for key in table.keys(rows)], np.bool_))
+    return Examined(
+        tuple(trees), np.concatenate(raw), np.concatenate(served), np.concatenate(correct)
+    )
 
 
-def _batches(sentences: Sequence[Sentence]) -> list[Sequence[Sentence]]:
-    return [sentences[k : k + _BATCH] for k in range(0, len(sentences), _BATCH)]
+def _tree(analysis: Analysis) -> Tree | None:
+    return analysis.parses[0].tree if analysis.parses else None
+
+
+def _batches(items: Sequence[T]) -> list[Sequence[T]]:
+    return [items[k : k + _BATCH] for k in range(0, len(items), _BATCH)]

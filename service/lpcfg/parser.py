@@ -26,6 +26,7 @@ from lpcfg.answers import Answers, Labels, SpanTable, as_words, constituents_of,
 from lpcfg.engine import decode, fine
 from lpcfg.engine.coarse import Coarse, ContextTables, Limits, Pruned, Thresholds, Unfinished
 from lpcfg.engine.decode import Derivation
+from lpcfg.engine.fine import Posteriors
 from lpcfg.engine.kernels import Chart
 from lpcfg.errors import InputError
 from lpcfg.grammar import Emissions, Grammar, Tables
@@ -127,7 +128,21 @@ class Parser:
         found = self._pruned(sentence, stop)
         if isinstance(found, Analysis):
             return found
-        return self._parsed(sentence, *found, options, stop)
+        stage, pruned = found
+        return self._parsed(sentence, stage, fine.posteriors(pruned, stage.members), options, stop)
+
+    def examine(self, sentence: Sentence) -> tuple[Analysis, SpanTable | None]:
+        """The analysis, and every label over every span; None where nothing spans the sentence."""
+        stop = Stop()
+        found = self._pruned(sentence, stop)
+        if isinstance(found, Analysis):
+            return found, None
+        stage, pruned = found
+        posteriors = fine.posteriors(pruned, stage.members)
+        return (
+            self._parsed(sentence, stage, posteriors, Options(), stop),
+            SpanTable.of(posteriors, stage.labels, stage.grammar, self.model.calibration),
+        )
 
     def _pruned(self, sentence: Sentence, stop: Stop) -> tuple[_Stage, Pruned] | Analysis:
         """The chart of the first grammar that spans the sentence, or what is answered instead."""
@@ -160,9 +175,13 @@ class Parser:
         return self._emit(self._forms(sentence), sentence.tags)
 
     def _parsed(
-        self, sentence: Sentence, stage: _Stage, pruned: Pruned, options: Options, stop: Stop
+        self,
+        sentence: Sentence,
+        stage: _Stage,
+        found: Posteriors,
+        options: Options,
+        stop: Stop,
     ) -> Analysis:
-        found = fine.posteriors(pruned, stage.members)
         stop.check()
         answers = Answers(
             sentence,
@@ -215,16 +234,6 @@ class Parser:
             spans=table.spans(threshold, spans),
             cells=table.cells(),
         )
-
-    def span_table(self, sentence: Sentence) -> SpanTable | None:
-        """Every label over every span, before and after calibration; None where nothing spans the
-        sentence."""
-        analysis = self._pruned(sentence, Stop())
-        if isinstance(analysis, Analysis):
-            return None
-        stage, pruned = analysis
-        found = fine.posteriors(pruned, stage.members)
-        return SpanTable.of(found, stage.labels, stage.grammar, self.model.calibration)
 
     def score(self, trees: Sequence[Tree], stop: Stop | None = None) -> list[TreeScore]:
         """log p(tree), log p(its sentence) and log p(tree | sentence) of normalized trees."""

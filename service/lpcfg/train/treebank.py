@@ -386,6 +386,36 @@ def unmarked(forest: Forest) -> Forest:
     return replace(forest, symbols=symbols, n_internal=n_internal, symbol=table[forest.symbol])
 
 
+def part_of(forest: Forest, trees: Bools) -> Forest:
+    """The forest of some of its trees, with the symbols and words that these have."""
+    kept = np.repeat(trees, np.diff(forest.tree_start))
+    place = np.append(np.cumsum(kept) - 1, -1).astype(np.int32)  # -1 stays -1
+    inside, symbol = _renumbered(forest.symbol[kept], len(forest.symbols))
+    seen, word = _renumbered(forest.word[kept], len(forest.words))
+    left, right, parent = (place[side[kept]] for side in (forest.left, forest.right, forest.parent))
+    return Forest(
+        symbols=tuple(forest.symbols[a] for a in inside),
+        n_internal=int((inside < forest.n_internal).sum()),
+        words=tuple(forest.words[x] for x in seen),
+        symbol=symbol,
+        left=left,
+        right=right,
+        parent=parent,
+        start=forest.start[kept],
+        end=forest.end[kept],
+        word=word,
+        tree_start=np.concatenate([[0], np.cumsum(np.diff(forest.tree_start)[trees])]),
+    )
+
+
+def _renumbered(codes: Ints, size: int) -> tuple[Longs, Ints]:
+    """The codes that occur, in order, and all codes by their places among these; -1 stays -1."""
+    distinct = np.flatnonzero(np.bincount(codes[codes >= 0], minlength=size))
+    table = np.full(size + 1, -1, np.int32)
+    table[distinct] = np.arange(len(distinct))
+    return distinct, table[codes]
+
+
 def strees_of(forest: Forest) -> list[Tree]:
     """The s-trees of a forest, in order."""
     stack: list[Tree] = []
