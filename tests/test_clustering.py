@@ -8,9 +8,10 @@ import pytest
 
 from lpcfg.errors import TrainingError
 from lpcfg.grammar import Grammar, Ints, Tables
-from lpcfg.train import clustering
-from lpcfg.train.clustering import ClusteringConfig, indicators, k_means
-from lpcfg.train.moments import Projection
+from lpcfg.train import clustering, em
+from lpcfg.train.clustering import ClusteringConfig, ClusteringEmConfig, indicators, k_means
+from lpcfg.train.em import EmConfig
+from lpcfg.train.moments import Projection, Smoothing
 from lpcfg.train.treebank import (
     Forest,
     forest_of,
@@ -172,3 +173,51 @@ def test_small_treebanks_have_clusters(text: str) -> None:
 def test_settings_outside_what_they_may_be_are_refused(name: str) -> None:
     with pytest.raises(TrainingError, match=f"expected `{name}` of at least 1, got 0: raise it"):
         ClusteringConfig(**{name: 0})
+
+
+# Clustering and EM --------------------------------------------------------------------------------
+
+
+def test_em_from_clusters_starts_likelier_than_em_from_chance(small: Examples) -> None:
+    config = ClusteringEmConfig(states=4, steps=2)
+    _, clustered = clustering.estimate_em(*small, config, seed=1, workers=1)
+    _, by_chance = em.estimate(*small, EmConfig(states=4, steps=6), seed=1, workers=1)
+    assert clustered.log_likelihood[0] > by_chance.log_likelihood[-1]
+
+
+def test_terms_of_clusters_come_to_their_relative_frequencies(small: Examples) -> None:
+    """One sweep has what does not depend on how terms share a rule; many have all of it."""
+    clusters = clustering.cluster(*small, LITERAL, seed=1, workers=1)
+    exact, _, _ = learned(small, LITERAL)
+    distance = {}
+    for sweeps in (1, 100):
+        tables = em.from_clusters(
+            em.Corpus(*small),
+            clusters.states,
+            np.argmax(clusters.inside, axis=1).astype(np.int32),
+            9,
+            Smoothing(0.0, 0.0),
+            sweeps=sweeps,
+            seed=1,
+            workers=1,
+        ).tables()
+        np.testing.assert_allclose(tables.c_inf, exact.c_inf, rtol=1e-5)
+        np.testing.assert_allclose(tables.c_one, exact.c_one, rtol=1e-5)
+        rules = [(tables.dense(r), exact.dense(r)) for r in range(tables.grammar.n_rules)]
+        for one, other in rules:
+            np.testing.assert_allclose(one.sum(axis=(1, 2)), other.sum(axis=(1, 2)), atol=1e-3)
+        distance[sweeps] = sum(np.abs(one - other).sum() for one, other in rules)
+    total = sum(exact.dense(r).sum() for r in range(exact.grammar.n_rules))
+    assert distance[100] < 0.02 * total < distance[1]
+
+
+def test_the_number_of_workers_changes_no_byte_of_em_from_clusters(small: Examples) -> None:
+    config = ClusteringEmConfig(states=4, steps=2)
+    runs = [clustering.estimate_em(*small, config, seed=2, workers=n)[0] for n in (1, 2, 3)]
+    numbers = [(t.parent.tobytes(), t.left.tobytes(), t.c_inf.tobytes()) for t in runs]
+    assert numbers[1:] == numbers[:1] * 2
+
+
+def test_em_from_clusters_refuses_what_em_does() -> None:
+    with pytest.raises(TrainingError, match="expected `steps` of at least 0, got -1: raise it"):
+        ClusteringEmConfig(steps=-1)

@@ -15,11 +15,12 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 import numpy as np
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+from threadpoolctl import threadpool_limits
 
 from lpcfg.errors import TrainingError
 from lpcfg.grammar import Floats, Grammar, Ints, Longs, Singles, Tables
 from lpcfg.train.compact import tables_of
+from lpcfg.train.em import Choose, Corpus, EmReport, check_steps, climb, from_clusters
 from lpcfg.train.moments import Occurrences, Projection
 from lpcfg.train.spectral import SpectralConfig, project
 from lpcfg.train.stages import Stages
@@ -96,6 +97,66 @@ def estimate(
         tables, error = tables_of(occurrences, node_entry, smoothing, compaction, workers=workers)
         stage.advance(grammar.n_rules)
     return tables, ClusteringReport(clusters.states, tables.terms, error)
+
+
+@dataclass(frozen=True)
+class ClusteringEmConfig(ClusteringConfig):
+    """Settings of clustering followed by EM: those of the clustering estimator, of which `sweeps`
+    are of EM with the clusters as known states, and
+
+    steps               of EM after those
+    patience            with trees to choose by, stops after so many steps that were no better, and
+                        keeps the best; 0 takes all steps
+    """
+
+    steps: int = 6
+    patience: int = 0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_steps(self.steps, self.patience)
+
+
+def estimate_em(
+    forest: Forest,
+    grammar: Grammar,
+    node_rule: Ints,
+    node_entry: Ints,
+    config: ClusteringEmConfig,
+    *,
+    seed: int,
+    workers: int,
+    stages: Stages | None = None,
+    choose: Choose | None = None,
+) -> tuple[Tables, EmReport]:
+    """Tables of EM from clusters. The number of workers changes no byte."""
+    stages = stages or Stages()
+    clusters = cluster(
+        forest, grammar, node_rule, node_entry, config, seed=seed, workers=workers, stages=stages
+    )
+    corpus, smoothing = Corpus(forest, grammar, node_rule, node_entry), config.smoothing_weights
+    with stages.stage("terms of clusters", config.sweeps) as stage:
+        mixture = from_clusters(
+            corpus,
+            clusters.states,
+            np.argmax(clusters.inside, axis=1).astype(np.int32),
+            config.compaction.terms,
+            smoothing,
+            sweeps=config.sweeps,
+            seed=seed,
+            workers=workers,
+        )
+        stage.advance(config.sweeps)
+    return climb(
+        corpus,
+        mixture,
+        smoothing,
+        steps=config.steps,
+        patience=config.patience,
+        choose=choose,
+        workers=workers,
+        stages=stages,
+    )
 
 
 def cluster(

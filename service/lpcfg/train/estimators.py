@@ -3,11 +3,12 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import partial
 from typing import Any, Protocol
 
 from lpcfg.errors import TrainingError
 from lpcfg.grammar import Grammar, Ints, Tables
-from lpcfg.train import clustering, counts, spectral
+from lpcfg.train import clustering, counts, em, spectral
 from lpcfg.train.stages import Stages
 from lpcfg.train.treebank import Forest
 
@@ -19,6 +20,7 @@ class Job:
     """What an estimator learns from, and what it may use for that.
 
     Node v has rule node_rule[v] or entry node_entry[v] of the grammar, -1 where it has none.
+    `choose` tells how good tables are, where there are trees to tell it by.
     """
 
     forest: Forest
@@ -28,6 +30,7 @@ class Job:
     seed: int
     workers: int
     stages: Stages
+    choose: em.Choose | None = None
 
 
 @dataclass(frozen=True)
@@ -51,7 +54,7 @@ class Report(Protocol):
 
 
 class Learner(Protocol):
-    """The shape that estimators have."""
+    """The shape that estimators have; some choose among tables and have an argument for that."""
 
     def __call__(
         self,
@@ -84,6 +87,15 @@ def _by(learn: Learner) -> Callable[[Job, Any], tuple[Tables, Facts]]:
     return estimate
 
 
+def _choosing(
+    learn: Callable[..., tuple[Tables, Report]],
+) -> Callable[[Job, Any], tuple[Tables, Facts]]:
+    def estimate(job: Job, settings: Any) -> tuple[Tables, Facts]:
+        return _by(partial(learn, choose=job.choose))(job, settings)
+
+    return estimate
+
+
 def _counts(job: Job, settings: CountsSettings) -> tuple[Tables, Facts]:
     del settings
     return counts.estimate(job.forest, job.grammar, job.node_rule), {}
@@ -93,6 +105,8 @@ ESTIMATORS: Mapping[str, Estimator] = {
     "counts": Estimator(CountsSettings, _counts),
     "spectral": Estimator(spectral.SpectralConfig, _by(spectral.estimate)),
     "clustering": Estimator(clustering.ClusteringConfig, _by(clustering.estimate)),
+    "clustering+em": Estimator(clustering.ClusteringEmConfig, _choosing(clustering.estimate_em)),
+    "em": Estimator(em.EmConfig, _choosing(em.estimate)),
 }
 
 
