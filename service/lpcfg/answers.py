@@ -216,7 +216,7 @@ class SpanTable:
         outer_first = chart.start[rows] * (posteriors.pruned.length + 1) - chart.end[rows]
         keys = outer_first.astype(np.int64) * len(names) + name
         _, first, row_of = np.unique(keys, return_index=True, return_inverse=True)
-        ratio: Doubles = np.bincount(row_of, posteriors.item[rows], len(first))
+        ratio = np.bincount(row_of, posteriors.item[rows], len(first)).astype(np.float64)
         uncalibrated: Doubles = np.clip(ratio, 0.0, 1.0)
         items = rows[first]
         return cls(

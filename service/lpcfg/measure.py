@@ -28,6 +28,28 @@ LEAST = 0.01
 _BATCH = 32  # sentences between two calls of progress
 
 
+@dataclass(frozen=True, eq=False)
+class Examined:
+    """What a parser finds over the words of gold trees: a tree each, or None, and labelled spans.
+
+    The spans are those of all charts, not only of the trees: their probabilities before and after
+    the model's calibration map, and whether the gold tree has them.
+    """
+
+    trees: tuple[Tree | None, ...]
+    raw: Doubles
+    served: Doubles
+    correct: Bools
+
+    @property
+    def raw_calibration(self) -> Calibration:
+        return calibration(self.raw, self.correct, threshold=SERVED)
+
+    @property
+    def calibration(self) -> Calibration:
+        return calibration(self.served, self.correct, threshold=SERVED)
+
+
 @dataclass(frozen=True, slots=True)
 class Measured:
     """What a parser did on gold trees.
@@ -37,8 +59,7 @@ class Measured:
     """
 
     scores: Scores
-    calibration: Calibration
-    raw_calibration: Calibration
+    examined: Examined
     seconds: float
     partial: int
     negative: int
@@ -51,24 +72,22 @@ class Measured:
             **self.scores.as_dict(),
             "partial": self.partial,
             "sentences_per_second": sentences / self.seconds,
-            "calibration_error": self.calibration.error,
-            "raw_calibration_error": self.raw_calibration.error,
+            **calibration_facts(self.examined),
             "negative_share": self.negative / sentences,
             "clipped_mass": self.clipped_mass,
-            "calibration": self.calibration.as_dict(),
-            "raw_calibration": self.raw_calibration.as_dict(),
         }
 
     def text(self) -> str:
         """The same for people."""
         sentences = self.scores.sentences
+        calibration, raw = self.examined.calibration, self.examined.raw_calibration
         return (
             f"{render(self.scores)}\n"
             f"sentences a second   {sentences / self.seconds:8.1f}\n"
             f"partial analyses     {self.partial:8,}\n"
-            f"calibration error    {self.calibration.error:8.4f}   over {self.calibration.items:,} "
+            f"calibration error    {calibration.error:8.4f}   over {calibration.items:,} "
             f"labelled spans with a probability of at least {SERVED}\n"
-            f"  without the map    {self.raw_calibration.error:8.4f}\n"
+            f"  without the map    {raw.error:8.4f}\n"
             f"negative p(sentence) {100 * self.negative / sentences:8.2f} %\n"
             f"clipped mass         {self.clipped_mass:8.4f}   a sentence"
         )
@@ -88,11 +107,9 @@ def measure(
     options = Options(objective=objective)
     parser.parse(sentences[:1], options)  # whatever has to be loaded or compiled
     analyses, seconds = _parsed(parser, sentences, options, show)
-    examined = examine(parser, gold, tags=tags, progress=show)
     return Measured(
         scores=score(zip(gold, map(_tree, analyses), strict=True)),
-        calibration=examined.calibration,
-        raw_calibration=examined.raw_calibration,
+        examined=examine(parser, gold, tags=tags, progress=show),
         seconds=seconds,
         partial=sum(analysis.status == "partial" for analysis in analyses),
         negative=sum(analysis.negative for analysis in analyses),
@@ -118,28 +135,6 @@ def _parsed(
     return analyses, time.perf_counter() - start
 
 
-@dataclass(frozen=True, eq=False)
-class Examined:
-    """What a parser finds over the words of gold trees: a tree each, or None, and labelled spans.
-
-    The spans are those of all charts, not only of the trees: their probabilities before and after
-    the model's calibration map, and whether the gold tree has them.
-    """
-
-    trees: tuple[Tree | None, ...]
-    raw: Doubles
-    served: Doubles
-    correct: Bools
-
-    @property
-    def raw_calibration(self) -> Calibration:
-        return calibration(self.raw, self.correct, threshold=SERVED)
-
-    @property
-    def calibration(self) -> Calibration:
-        return calibration(self.served, self.correct, threshold=SERVED)
-
-
 def examine(
     parser: Parser,
     gold: Sequence[Tree],
@@ -163,6 +158,17 @@ def examine(
         served=np.concatenate([part.served for part in parts]),
         correct=np.concatenate([part.correct for part in parts]),
     )
+
+
+def calibration_facts(examined: Examined) -> dict[str, object]:
+    """Calibration errors and their bins, as JSON has them."""
+    served, raw = examined.calibration, examined.raw_calibration
+    return {
+        "calibration_error": served.error,
+        "raw_calibration_error": raw.error,
+        "calibration": served.as_dict(),
+        "raw_calibration": raw.as_dict(),
+    }
 
 
 def _examined(parser: Parser, tags: Tags, gold: Sequence[Tree]) -> Examined:

@@ -23,7 +23,7 @@ from lpcfg.train.estimators import did_you_mean, estimator
 from lpcfg.trees import MAX_DEPTH
 
 DEFAULT_ESTIMATOR = "spectral"
-_LEAST = {"sibling_threshold": 0, "rare_threshold": 0, "max_depth": 1, "seed": 0}
+_LEAST = {"sibling_threshold": 0, "rare_threshold": 0, "held_out": 0, "max_depth": 1, "seed": 0}
 
 
 @dataclass(frozen=True)
@@ -59,6 +59,8 @@ class TrainingConfig:
     rare_threshold       words seen less often than this share the terminal of their signature;
                          0 makes every word a terminal and knows no others
     language             whose signatures: english or neutral
+    held_out             so many trees, but no more than one in 20, are not learned from: they tell
+                         how sure the model may be; 0 leaves probabilities as they are
     max_depth            nested brackets a tree may have
     seed                 where all randomness starts
     exact                stores the members' numbers as they are, not in half precision
@@ -70,6 +72,7 @@ class TrainingConfig:
     sibling_threshold: int = 20
     rare_threshold: int = 3
     language: str = "english"
+    held_out: int = 600
     max_depth: int = MAX_DEPTH
     seed: int = 1
     exact: bool = False

@@ -1,21 +1,20 @@
 """From treebank files to a published model, stage by stage."""
 
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 
-from lpcfg.analysis import Sentence
 from lpcfg.evaluate import score
 from lpcfg.grammar import Grammar, Ints, Tables
 from lpcfg.lexicon import Lexicon
+from lpcfg.measure import calibration_facts, examine
 from lpcfg.model import Fallback, Model, fallback_grammar, from_bundle, to_bundle
 from lpcfg.parser import Parser
 from lpcfg.store import Reference, publish
 from lpcfg.train import context, counts
 from lpcfg.train.config import TrainingConfig
 from lpcfg.train.estimators import Job, estimator
+from lpcfg.train.held_out import HeldOut, split
 from lpcfg.train.report import Facts, TrainReport, card, sizes, unseen
 from lpcfg.train.stages import Progress, Stages, silent
 from lpcfg.train.treebank import (
@@ -29,10 +28,7 @@ from lpcfg.train.treebank import (
     rules_of,
     unmarked,
 )
-from lpcfg.trees import Source, Tree, binarize, normalize, read
-
-DEV_BATCH = 32
-"""Sentences a thread parses before progress is told."""
+from lpcfg.trees import Source, binarize, normalize, read
 
 Sources = Source | Sequence[Source]
 
@@ -109,16 +105,24 @@ def _train(
         )
         stage.advance(forest.n_trees)
     with stages.stage("grammar and lexicon"):
-        examples = Examples.of(forest, config)
-        plain = unmarked(forest)
+        learned, trees = split(forest, config.held_out)
+        examples = Examples.of(learned, config)
+        plain = unmarked(learned)
         model = _coarse_model(examples, plain, config)
-    members, facts = _members(examples, config, workers, stages)
+    held_out = HeldOut(trees, model, workers) if trees else None
+    members, facts = _members(examples, config, held_out, workers, stages)
     model = replace(model, members=members)
+    held_out_facts: Facts = {}
+    if held_out is not None:
+        calibration, raw = held_out.calibration(members, stages)
+        model = replace(model, calibration=calibration)
+        held_out_facts = {"trees": len(trees), "raw_calibration": raw.as_dict()}
     report = TrainReport(
         configuration=config.as_json(),
         treebank={"fingerprint": forest.fingerprint, "licence": config.licence},
-        sizes=sizes(forest, examples.grammar, examples.node_rule),
+        sizes=sizes(learned, examples.grammar, examples.node_rule),
         members=facts,
+        held_out=held_out_facts,
         dev=None if dev is None else _on_dev(dev, model, plain, config, workers, stages),
         stages=stages.records,
     )
@@ -145,7 +149,11 @@ def _fallback(plain: Forest, grammar: Grammar) -> Fallback:
 
 
 def _members(
-    examples: Examples, config: TrainingConfig, workers: int, stages: Stages
+    examples: Examples,
+    config: TrainingConfig,
+    held_out: HeldOut | None,
+    workers: int,
+    stages: Stages,
 ) -> tuple[tuple[Tables, ...], list[Facts]]:
     """The members' tables, none where counts are the whole model, and what each says of itself."""
     tables: list[Tables] = []
@@ -160,6 +168,7 @@ def _members(
             seed=seed,
             workers=workers,
             stages=stages if alone else stages.under(f"member {k}"),
+            choose=None if held_out is None else held_out.f1,
         )
         learned, told = estimator(member.estimator).estimate(job, member.settings)
         tables.append(learned)
@@ -184,22 +193,11 @@ def _on_dev(
         gold = [tree for tree in trees if tree is not None]
         stage.advance(len(gold))
     facts = unseen(forest_of(map(binarize, gold)), plain)
+    parser = Parser(from_bundle(to_bundle(model, facts={}, card="", exact=config.exact)))
     with stages.stage("evaluate on dev", len(gold)) as stage:
-        parser = Parser(from_bundle(to_bundle(model, facts={}, card="", exact=config.exact)))
-        predicted: list[Tree | None] = []
-        with ThreadPoolExecutor(workers) as pool:
-            for trees_of in pool.map(partial(_parsed, parser), _batches(gold)):
-                predicted += trees_of
-                stage.advance(len(trees_of))
-    return {**facts, **score(zip(gold, predicted, strict=True)).as_dict()}
-
-
-def _parsed(parser: Parser, gold: Sequence[Tree]) -> list[Tree | None]:
-    """The best tree over each tree's own words; None where there is none."""
-    words = [tuple(tree.tokens()) for tree in gold]
-    found = parser.parse([Sentence(tokens, forms=tokens) for tokens in words])
-    return [analysis.parses[0].tree if analysis.parses else None for analysis in found]
-
-
-def _batches(trees: Sequence[Tree]) -> Iterator[Sequence[Tree]]:
-    return (trees[k : k + DEV_BATCH] for k in range(0, len(trees), DEV_BATCH))
+        found = examine(parser, gold, workers=workers, progress=stage.follow)
+    return {
+        **facts,
+        **score(zip(gold, found.trees, strict=True)).as_dict(),
+        **calibration_facts(found),
+    }

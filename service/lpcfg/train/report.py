@@ -16,14 +16,16 @@ Facts = Mapping[str, object]
 class TrainReport:
     """What was learned from what, how well it does on dev, and what each stage spent.
 
-    `members` has, for each estimator, its name, seed and what it says of itself; `dev` is None
-    where no dev trees were given.
+    `members` has, for each estimator, its name, seed and what it says of itself. `held_out` says
+    how many trees were not learned from and how sure the model was of their spans, before the map
+    that was fitted to them. `dev` is None where no dev trees were given.
     """
 
     configuration: Facts
     treebank: Facts
     sizes: Mapping[str, int]
     members: Sequence[Facts]
+    held_out: Facts
     dev: Facts | None
     stages: Sequence[StageRecord]
 
@@ -33,6 +35,7 @@ class TrainReport:
             "treebank": dict(self.treebank),
             "sizes": dict(self.sizes),
             "members": [dict(one) for one in self.members],
+            "held_out": dict(self.held_out),
             "dev": None if self.dev is None else dict(self.dev),
             "stages": [stage.as_json() for stage in self.stages],
         }
@@ -41,6 +44,8 @@ class TrainReport:
         """Sizes, scores and stages, to be read."""
         parts = [_lines("treebank", {**self.treebank, **self.sizes})]
         parts += [_lines(f"member {k}", _plain(one)) for k, one in enumerate(self.members, start=1)]
+        if self.held_out:
+            parts.append(_lines("held out", _plain(self.held_out)))
         if self.dev is not None:
             parts.append(_lines("dev", _plain(self.dev)))
         return "\n\n".join([*parts, stage_table(self.stages)])
@@ -76,7 +81,7 @@ def _plain(facts: Facts) -> dict[str, object]:
 def _lines(title: str, facts: Facts) -> str:
     width = max(map(len, facts), default=0)
     told = [
-        f"  {key.replace('_', ' '):<{width}}  {value:.2f}"
+        f"  {key.replace('_', ' '):<{width}}  {value:.{4 if 'error' in key else 2}f}"
         if isinstance(value, float)
         else f"  {key.replace('_', ' '):<{width}}  {value}"
         for key, value in facts.items()

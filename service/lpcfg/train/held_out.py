@@ -1,0 +1,64 @@
+"""Trees that nothing is learned from, to learn from them how sure a model may be.
+
+They are spread evenly over the treebank. The model never meets their words, so these are as new to
+it as those of any text to come; that costs a small share of the training trees, at most SHARE.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from lpcfg.calibration import Calibration, MonotoneMap, fit_monotone
+from lpcfg.evaluate import score
+from lpcfg.grammar import Tables
+from lpcfg.measure import Examined, examine
+from lpcfg.model import Model
+from lpcfg.parser import Parser
+from lpcfg.train.stages import Stages
+from lpcfg.train.treebank import Forest, part_of, strees_of
+from lpcfg.trees import Tree, restore
+
+SHARE = 0.05
+"""Of the training trees: no more are held out."""
+FEWEST = 50
+"""Trees to hold out, or none: fewer have under 2,000 spans, too few for a map."""
+
+
+def split(forest: Forest, most: int) -> tuple[Forest, tuple[Tree, ...]]:
+    """The forest to learn from, and up to so many held-out trees, restored."""
+    count = min(most, int(SHARE * forest.n_trees))
+    if count < FEWEST:
+        return forest, ()
+    held = np.zeros(forest.n_trees, np.bool_)
+    held[(np.arange(count) * 2 + 1) * forest.n_trees // (2 * count)] = True
+    trees = tuple(restore(stree) for stree in strees_of(part_of(forest, held)))
+    return part_of(forest, ~held), trees
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOut:
+    """Held-out trees and the model, as far as counting leads, that members are tried in."""
+
+    trees: Sequence[Tree]
+    model: Model
+    workers: int
+
+    def f1(self, *members: Tables) -> float:
+        """Strict F1 of these members on the trees' untagged words."""
+        found = self._examined(members, Stages())
+        return score(zip(self.trees, found.trees, strict=True)).brackets.f1
+
+    def calibration(
+        self, members: Sequence[Tables], stages: Stages
+    ) -> tuple[MonotoneMap | None, Calibration]:
+        """The map from these members' span posteriors to shares of right spans, and how far they
+        were from each other; no map where there are no spans (all trees have one word)."""
+        found = self._examined(members, stages)
+        fitted = fit_monotone(found.raw, found.correct) if len(found.raw) else None
+        return fitted, found.raw_calibration
+
+    def _examined(self, members: Sequence[Tables], stages: Stages) -> Examined:
+        parser = Parser(replace(self.model, members=tuple(members)))
+        with stages.stage("calibration", len(self.trees)) as stage:
+            return examine(parser, self.trees, workers=self.workers, progress=stage.follow)
