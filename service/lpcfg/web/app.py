@@ -31,6 +31,7 @@ def create_app(settings: Settings) -> FastAPI:
         summary="Constituency parsing that says how sure it is of every node",
         docs_url=None,
         redoc_url=None,
+        redirect_slashes=False,
         lifespan=_running,
     )
     app.state.service = service

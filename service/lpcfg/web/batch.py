@@ -92,7 +92,7 @@ class Batch:
         except LpcfgError as error:
             fault = problem_of(error)
         except ValidationError as error:
-            fault = problem_of_validation([_under_line(dict(one)) for one in error.errors()], None)
+            fault = problem_of_validation([_under_line(dict(one)) for one in error.errors()])
         else:
             return json.dumps(told)[:-1].encode() + b', "sentence": ' + sentence + b"}\n"
         return encoded({**told, "problem": fault.model_dump(exclude_none=True)}) + b"\n"

@@ -26,7 +26,7 @@ from lpcfg.errors import (
     StoreError,
     TreebankError,
 )
-from lpcfg.web.schemas import Fault, Problem
+from lpcfg.web.schemas import ALTERNATIVES, Fault, Problem
 
 MEDIA_TYPE = "application/problem+json"
 _MOST_FAULTS = 16
@@ -191,14 +191,12 @@ def _on_fault(_: Request, __: Exception) -> Response:
 def _on_validation(_: Request, error: Exception) -> Response:
     if not isinstance(error, RequestValidationError):
         raise error
-    return response(problem_of_validation(error.errors(), error.body))
+    return response(problem_of_validation(error.errors()))
 
 
-def problem_of_validation(errors: Sequence[Mapping[str, Any]], body: Any) -> Problem:
+def problem_of_validation(errors: Sequence[Mapping[str, Any]]) -> Problem:
     """What pydantic found, as one problem: the first fault above, all of them below."""
-    faults = [
-        Fault(detail=_detail(one), at=_pointer(one["loc"], body)) for one in errors[:_MOST_FAULTS]
-    ]
+    faults = [Fault(detail=_detail(one), at=_pointer(one["loc"])) for one in errors[:_MOST_FAULTS]]
     several = faults if len(faults) > 1 else None
     return problem("content", faults[0].detail, at=faults[0].at, errors=several)
 
@@ -224,17 +222,12 @@ def _shown(value: Any) -> str:
     return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"
 
 
-def _pointer(location: Sequence[str | int], body: Any) -> str:
-    """Where in the request: what the validator calls the alternatives it tried is left out."""
+def _pointer(location: Sequence[str | int]) -> str:
+    """Where in the request, as a JSON pointer."""
     if location and location[0] in ("query", "path", "header"):
         return "#" + "/".join(map(str, location))
-    at, value = "", body
-    for place, step in enumerate(location[1:], start=2):
-        if isinstance(value, list) and isinstance(step, int) and step < len(value):
-            value = value[step]
-        elif isinstance(value, dict) and (step in value or place == len(location)):
-            value = value.get(step)
-        else:
-            continue
-        at += "/" + str(step).replace("~", "~0").replace("/", "~1")
+    at = ""
+    for step in location[1:]:
+        if step not in ALTERNATIVES:
+            at += "/" + str(step).replace("~", "~0").replace("/", "~1")
     return at

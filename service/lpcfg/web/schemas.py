@@ -54,12 +54,16 @@ class TokensInput(_Request):
         return self
 
 
+ALTERNATIVES = ("(text)", "(tokens)", "int", "str")
+"""What validation errors call the ways to give a sentence or an id; no member has such a name."""
+
+
 def _kind(value: Any) -> str:
-    return "text" if isinstance(value, str) else "tokens"
+    return ALTERNATIVES[not isinstance(value, str)]
 
 
 SentenceInput = Annotated[
-    Annotated[Text, Tag("text")] | Annotated[TokensInput, Tag("tokens")],
+    Annotated[Text, Tag(ALTERNATIVES[0])] | Annotated[TokensInput, Tag(ALTERNATIVES[1])],
     Discriminator(_kind),
 ]
 
@@ -193,9 +197,7 @@ class ModelFacts(ModelVersion):
 class ModelDetails(ModelFacts):
     """A model that is served, with all its training says of it."""
 
-    facts: dict[str, Any] = Field(
-        description="configuration, sizes, scores, as published"
-    )
+    facts: dict[str, Any] = Field(description="configuration, sizes, scores, as published")
 
 
 class Models(_Answer):

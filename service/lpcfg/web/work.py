@@ -16,6 +16,8 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 
+import structlog
+
 from lpcfg.analysis import Stop
 from lpcfg.errors import LpcfgError
 from lpcfg.web.admission import Admission
@@ -23,6 +25,13 @@ from lpcfg.web.admission import Admission
 BATCH_SECONDS = 0.01
 """A batch is filled up to this much estimated work: short beside what people notice, long beside
 the 0.1 ms that handing over takes."""
+
+
+_log = structlog.get_logger("lpcfg.web")
+
+
+class FaultError(LpcfgError):
+    """A task raised what nobody expected: a fault of ours, not of whoever asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,14 +215,14 @@ class Workers:
         The thread's loop ended with it and is started anew.
         """
         self._start()
-        if error is None:
-            return
+        _log.error("fault", exc_info=error)
+        fault = FaultError("expected an answer, got a fault of the service: report it")
         if turn.unprepared is not None:
-            _fail(turn.unprepared, error)
+            _fail(turn.unprepared, fault)
             self._admission.correct(-turn.unprepared.estimate)
             self._finish(turn.unprepared)
         elif len(turn.work) == 1:
-            _fail(turn.work[0][0], error)
+            _fail(turn.work[0][0], fault)
             self._count(turn.work[0][0])
             self._admission.worked(turn.cost, turn.seconds)
         else:
@@ -222,7 +231,7 @@ class Workers:
                 self._ready.notify_all()
 
 
-def _fail(line: Line, error: BaseException) -> None:
+def _fail(line: Line, error: LpcfgError) -> None:
     line.stop.cancel()  # so that what is left of the line ends at once
     if not line.done.done():
         line.done.set_exception(error)

@@ -1,0 +1,65 @@
+/**
+ * One sentence of an answer, made ready to be drawn: nodes with their probabilities and words.
+ */
+
+import { readTree } from "./brackets.js";
+
+/**
+ * The nodes of a parse in pre-order, with what the service says of each.
+ *
+ * Constituents are those of the tree in pre-order, tags left out; a tag has a probability where
+ * it is the tag its token has in the best tree. Throws where tree and constituents disagree.
+ */
+export function treeOf(sentence, parse) {
+  const nodes = readTree(parse.tree);
+  const constituents = parse.constituents.values();
+  for (const node of nodes) {
+    if (node.word === null) {
+      node.probability = probabilityOf(node, constituents.next().value);
+    } else {
+      const token = sentence.tokens[node.start];
+      node.word = token.text;
+      node.probability = token.tag === node.label ? token.probability : null;
+    }
+  }
+  if (!constituents.next().done) throw new Error("the answer has constituents without a node");
+  return nodes;
+}
+
+function probabilityOf(node, constituent) {
+  const { label, start, end } = node;
+  if (constituent?.label === label && constituent.start === start && constituent.end === end) {
+    return constituent.probability;
+  }
+  throw new Error(`the answer has no constituent for ${label} over ${start} to ${end}`);
+}
+
+/** The words from start to end as one string. */
+export function wordsOf(tokens, start, end) {
+  return tokens.slice(start, end).map((token) => token.text).join(" ");
+}
+
+/**
+ * The sentence's text cut into tokens and what stands between them.
+ *
+ * Offsets count code points of the text sent, in which the sentence begins at `start`.
+ */
+export function piecesOf(sentence) {
+  const characters = Array.from(sentence.text);
+  const cut = (start, end) => characters.slice(start - sentence.start, end - sentence.start);
+  const pieces = [];
+  let done = sentence.start;
+  sentence.tokens.forEach((token, number) => {
+    pieces.push({ text: cut(done, token.start).join(""), token: null });
+    pieces.push({ text: cut(token.start, token.end).join(""), token: number });
+    done = token.end;
+  });
+  pieces.push({ text: cut(done, sentence.end).join(""), token: null });
+  return pieces.filter((piece) => piece.text !== "");
+}
+
+/** Whether two spans cross: they share words, and neither holds the other. */
+export function cross(a, b) {
+  return (a.start < b.start && b.start < a.end && a.end < b.end)
+    || (b.start < a.start && a.start < b.end && b.end < a.end);
+}

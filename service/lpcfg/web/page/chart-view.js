@@ -1,0 +1,319 @@
+/**
+ * The chart on the screen: a triangle of cells, pointed at, walked by keys, with a tree over it,
+ * and the same as a table.
+ */
+
+import { wordsOf } from "./analysis.js";
+import { cellsOf, crossing, keyOf, neighbour, shareOf, treeLines, visible } from "./chart.js";
+import { html, svg } from "./dom.js";
+import { exact, short, wordRange } from "./numbers.js";
+import { isLitSpan } from "./spotlight.js";
+import { TYPE, fitted, widthOf } from "./type.js";
+
+const NARROWEST = 17;
+const WIDEST = 56;
+/** From this width on, cells bear their likeliest label. */
+const LABELLED = 40;
+const MARGIN = 16;
+const LONGEST_WORD = 92;
+const SLOPE = (50 * Math.PI) / 180;
+const ARROWS = { ArrowLeft: "left", ArrowRight: "right", ArrowUp: "up", ArrowDown: "down" };
+
+export class ChartView {
+  #tokens = [];
+  #cells = [];
+  #shown = [];
+  #nodes = [];
+  #groups = new Map();
+  #current = null;
+  #pinned = null;
+  #onSpot;
+  #onRead;
+
+  /**
+   * @param onSpot  called with the spot that the reader points at
+   * @param onRead  called with a cell and the cells that cross it, or null
+   */
+  constructor({ onSpot, onRead }) {
+    this.#onSpot = onSpot;
+    this.#onRead = onRead;
+    this.picture = svg("svg", {
+      class: "chart",
+      role: "group",
+      "aria-label": "Chart of spans. Arrow keys go from cell to cell.",
+    });
+    this.element = html("div", { class: "canvas" }, this.picture);
+    this.#listen();
+  }
+
+  /** Show the marginals of a sentence, with a tree over them unless `nodes` is null. */
+  show(marginals, { threshold, nodes }) {
+    this.#tokens = marginals.tokens;
+    this.#cells = cellsOf(marginals);
+    this.#nodes = nodes ?? [];
+    this.#shown = visible(this.#cells, threshold);
+    this.#pinned = null;
+    this.#draw();
+    this.#read(null);
+  }
+
+  /** The cells drawn. */
+  get shown() {
+    return this.#shown;
+  }
+
+  /** Light what belongs to a spot. */
+  light(spot) {
+    for (const { group, cell } of this.#groups.values()) {
+      group.classList.toggle("lit", isLitSpan(spot, cell));
+    }
+  }
+
+  // Drawing ---------------------------------------------------------------------------------------
+
+  #draw() {
+    const plan = planOf(this.#tokens, this.element.clientWidth);
+    const { width, height } = plan;
+    for (const [name, value] of Object.entries({ width, height, viewBox: `0 0 ${width} ${height}` })) {
+      this.picture.setAttribute(name, value);
+    }
+    this.#groups.clear();
+    const inTree = new Set(this.#nodes.filter((node) => node.word === null).map(keyOf));
+    const cells = this.#shown.map((cell) => this.#cell(cell, plan, inTree));
+    this.picture.replaceChildren(outline(plan), ...cells, overlay(this.#nodes, plan), ...words(plan));
+    this.#current = this.#groups.has(this.#current) ? this.#current : firstKey(this.#shown);
+    this.#groups.get(this.#current)?.group.setAttribute("tabindex", "0");
+  }
+
+  #cell(cell, plan, inTree) {
+    const share = shareOf(cell);
+    const [x, y] = plan.place(cell);
+    const best = cell.labels[0];
+    const group = svg("g", {
+      class: "cell",
+      role: "button",
+      tabindex: "-1",
+      transform: `translate(${x} ${y})`,
+      "aria-label": this.#words(cell, inTree),
+      "data-key": keyOf(cell),
+    });
+    const inner = plan.half * (0.3 + 0.62 * Math.sqrt(share));
+    const shade = svg("path", { class: "shade", d: diamond(inner) });
+    shade.style.setProperty("--share", `${share * 100}%`);
+    group.append(svg("path", { class: "reach", d: diamond(plan.half) }), shade);
+    if (best && plan.unit >= LABELLED && share >= 0.25) {
+      const most = inner * 1.5;
+      const fits = widthOf(best.label, "tag") <= most;
+      if (fits) group.append(text(best.label, { y: inTree.has(keyOf(cell)) ? -5 : 4 }));
+    }
+    this.#groups.set(keyOf(cell), { group, cell });
+    return group;
+  }
+
+  #words(cell, inTree) {
+    const { start, end } = cell;
+    const rivals = cell.labels.map(({ label, probability }) => `${label} ${exact(probability)}`);
+    return [
+      `${wordRange(start, end)}: ${wordsOf(this.#tokens, start, end)}`,
+      rivals.join(", ") || "no label above the threshold",
+      inTree.has(keyOf(cell)) ? "in the tree" : null,
+    ].filter(Boolean).join("; ");
+  }
+
+  // What the reader does --------------------------------------------------------------------------
+
+  #listen() {
+    const { picture } = this;
+    picture.addEventListener("pointerover", (event) => this.#read(keyAt(event) ?? this.#pinned));
+    picture.addEventListener("pointerleave", () => this.#read(this.#pinned));
+    picture.addEventListener("focusin", (event) => this.#read(keyAt(event)));
+    picture.addEventListener("focusout", () => this.#read(this.#pinned));
+    picture.addEventListener("click", (event) => this.#pin(keyAt(event)));
+    picture.addEventListener("keydown", (event) => this.#key(event));
+  }
+
+  #read(key) {
+    const cell = this.#groups.get(key)?.cell ?? null;
+    const crossed = cell === null ? [] : crossing(this.#shown, cell);
+    const keys = new Set(crossed.map(keyOf));
+    for (const [name, { group }] of this.#groups) {
+      group.classList.toggle("read", name === key);
+      group.classList.toggle("crossing", keys.has(name));
+    }
+    this.#onSpot(cell && { start: cell.start, end: cell.end, part: "span" });
+    this.#onRead(cell, crossed);
+  }
+
+  #pin(key) {
+    this.#pinned = key === this.#pinned ? null : key;
+    for (const [name, { group }] of this.#groups) {
+      group.setAttribute("aria-pressed", String(name === this.#pinned));
+    }
+    this.#read(key);
+  }
+
+  #key(event) {
+    if (event.key === "Enter" || event.key === " ") {
+      event.preventDefault();
+      this.#pin(this.#current);
+    } else if (event.key === "Escape") {
+      this.#pin(null);
+    } else if (ARROWS[event.key]) {
+      event.preventDefault();
+      const from = this.#groups.get(this.#current).cell;
+      const to = neighbour(this.#shown, from, ARROWS[event.key]);
+      if (to !== null) this.#go(keyOf(to));
+    }
+  }
+
+  #go(key) {
+    this.#groups.get(this.#current).group.setAttribute("tabindex", "-1");
+    this.#current = key;
+    const { group } = this.#groups.get(key);
+    group.setAttribute("tabindex", "0");
+    group.focus({ preventScroll: true });
+    group.scrollIntoView({ block: "nearest", inline: "nearest" });
+  }
+}
+
+/** The rows of the chart as a table: every label of every cell shown. */
+export function tableOf(tokens, cells, nodes) {
+  const inTree = new Set(nodes.map((node) => `${keyOf(node)} ${node.label}`));
+  const rows = cells.flatMap((cell) => cell.labels.map((rival) => ({ ...cell, ...rival })));
+  const head = ["Words", "From – to", "Label", "Probability", "In the tree"];
+  return html(
+    "table",
+    {},
+    html("caption", {}, "Spans and their labels"),
+    html("thead", {}, html("tr", {}, ...head.map((name) => html("th", { scope: "col" }, name)))),
+    html("tbody", {}, ...rows.map((row) => html(
+      "tr",
+      {},
+      html("th", { scope: "row" }, wordsOf(tokens, row.start, row.end)),
+      html("td", {}, `${row.start + 1} – ${row.end}`),
+      html("td", {}, row.label),
+      html("td", {}, exact(row.probability)),
+      html("td", {}, inTree.has(`${keyOf(row)} ${row.label}`) ? "yes" : "no"),
+    ))),
+  );
+}
+
+// Geometry ----------------------------------------------------------------------------------------
+
+/** How large cells are, where they stand, and how words fit under them. */
+function planOf(tokens, room) {
+  const n = tokens.length;
+  const unit = Math.min(WIDEST, Math.max(NARROWEST, (room - 2 * MARGIN) / n));
+  const names = tokens.map((token) => fitted(token.text, "word", LONGEST_WORD));
+  const widest = Math.max(...names.map((name) => widthOf(name, "word")));
+  const steep = widest > unit - 6;
+  const below = steep ? widest * Math.sin(SLOPE) + 16 : 24;
+  const base = MARGIN + (n * unit) / 2 + unit / 2;
+  // sloping words reach to the left of their cells
+  const left = MARGIN + (steep ? Math.max(0, widest * Math.cos(SLOPE) - unit / 2) : 0);
+  return {
+    n,
+    unit,
+    half: unit / 2,
+    names,
+    steep,
+    left,
+    base,
+    width: left + n * unit + MARGIN,
+    height: base + below,
+    place: ({ start, end }) => [
+      left + ((start + end) * unit) / 2,
+      base - ((end - start) * unit) / 2,
+    ],
+  };
+}
+
+function diamond(half) {
+  return `M0 ${-half}L${half} 0L0 ${half}L${-half} 0Z`;
+}
+
+function outline({ n, unit, left, base, place }) {
+  const [x, y] = place({ start: 0, end: n });
+  const foot = base - unit / 2;
+  const path = `M${left} ${foot}L${x} ${y - unit / 2}L${left + n * unit} ${foot}`
+    + Array.from({ length: n }, (_, number) => n - number - 1)
+      .map((number) => `L${left + (number + 0.5) * unit} ${base}L${left + number * unit} ${foot}`)
+      .join("");
+  return svg("path", { class: "outline", d: `${path}Z` });
+}
+
+function words({ names, left, unit, base, steep }) {
+  return names.map((name, number) => {
+    const x = left + (number + 0.5) * unit;
+    const y = base + (steep ? 10 : 16);
+    return svg("text", {
+      class: "word",
+      "data-word": number,
+      "font-size": TYPE.word.size,
+      "text-anchor": steep ? "end" : "middle",
+      transform: steep ? `translate(${x + 4} ${y}) rotate(-50)` : `translate(${x} ${y})`,
+    }, name);
+  });
+}
+
+function overlay(nodes, { place, unit }) {
+  const places = new Map(nodes.filter((node) => node.word === null).map((node) => [
+    keyOf(node), node,
+  ]));
+  const radius = Math.max(2, Math.min(4, unit / 8));
+  return svg(
+    "g",
+    { class: "overlay", "aria-hidden": "true" },
+    ...treeLines(nodes).map(({ from, to }) => {
+      const [x1, y1] = place(from);
+      const [x2, y2] = place(to);
+      return svg("line", { x1, y1, x2, y2 });
+    }),
+    ...[...places.values()].map((node) => {
+      const [cx, cy] = place(node);
+      return svg("circle", { cx, cy, r: radius });
+    }),
+  );
+}
+
+function text(words, { y }) {
+  const { size, weight } = TYPE.tag;
+  return svg("text", { y, "text-anchor": "middle", "font-size": size, "font-weight": weight }, words);
+}
+
+function firstKey(cells) {
+  return cells.length === 0 ? null : keyOf(cells[0]);
+}
+
+function keyAt(event) {
+  return event.target.closest("[data-key]")?.dataset.key ?? null;
+}
+
+/** A cell in words, for the panel beside the chart. */
+export function readingOf(cell, crossed, tokens) {
+  const rivals = cell.labels.map(({ label, probability }) => rival(label, probability));
+  const most = crossed.slice(0, 5).map((other) => html(
+    "li",
+    {},
+    html("q", {}, fitted(wordsOf(tokens, other.start, other.end), "word", 220)),
+    ` ${short(other.expected)}`,
+  ));
+  return [
+    html("p", { class: "span-words" }, html("q", {}, wordsOf(tokens, cell.start, cell.end))),
+    html("p", { class: "muted" }, `${wordRange(cell.start, cell.end)}; expected constituents `
+      + `${exact(cell.expected)}`),
+    html("ul", { class: "rivals", "aria-label": "Labels that rival here" }, ...rivals),
+    crossed.length === 0 ? html("p", { class: "muted" }, "No span shown crosses it.") : html(
+      "div",
+      { class: "muted" },
+      html("p", {}, `Crossed by ${crossed.length}, the likeliest:`),
+      html("ol", {}, ...most),
+    ),
+  ];
+}
+
+function rival(label, probability) {
+  const bar = html("span", { class: "bar" });
+  bar.style.setProperty("--share", `${probability * 100}%`);
+  return html("li", {}, html("b", {}, label), bar, html("span", {}, short(probability)));
+}

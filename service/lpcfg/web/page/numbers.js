@@ -1,0 +1,30 @@
+/**
+ * Numbers as people read them. Nothing is computed here: what the service said, rounded.
+ */
+
+/** A probability with two decimals: 0.98. Empty where nobody knows it. */
+export function short(probability) {
+  return probability === null || probability === undefined ? "" : probability.toFixed(2);
+}
+
+/** A probability with as many digits as tell it from 0 and 1. */
+export function exact(probability) {
+  if (probability === null || probability === undefined) return "unknown";
+  if (probability > 0 && probability < 0.0001) return probability.toExponential(1);
+  return probability > 0.9999 && probability < 1 ? "over 0.9999" : probability.toFixed(4);
+}
+
+/** A natural logarithm: −64.58, or a dash where there is none. */
+export function log(value) {
+  return value === null || value === undefined ? "–" : value.toFixed(2).replace("-", "−");
+}
+
+/** "1 word", "2 words". */
+export function count(number, one, many = `${one}s`) {
+  return `${number} ${number === 1 ? one : many}`;
+}
+
+/** Tokens [start, end) as people count them: "word 3", "words 3–5". */
+export function wordRange(start, end) {
+  return end - start === 1 ? `word ${end}` : `words ${start + 1}–${end}`;
+}

@@ -1,0 +1,81 @@
+"""A small model of our own trees, the service in this process, and in a process of its own."""
+
+import random
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+
+import pytest
+from benchmarks.serving import Process
+from fastapi.testclient import TestClient
+
+from lpcfg.parser import Parser
+from lpcfg.settings import Settings
+from lpcfg.train.config import TrainingConfig
+from lpcfg.train.pipeline import train_and_publish
+from lpcfg.trees import read
+from lpcfg.web.app import create_app
+
+TREES = Path(__file__).resolve().parents[2] / "examples" / "small.mrg"
+Serve = Callable[..., AbstractContextManager[TestClient]]
+
+
+@pytest.fixture(scope="session")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store with `small`, a spectral model of the trees in examples/."""
+    folder = tmp_path_factory.mktemp("store")
+    train_and_publish(TREES, TrainingConfig(), store=folder, name="small")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def parser(store: Path) -> Parser:
+    """What the service is to answer with."""
+    return Parser.load("small", store)
+
+
+@pytest.fixture(scope="session")
+def serve(store: Path) -> Serve:
+    """The service in this process, with settings as they are given."""
+
+    @contextmanager
+    def serving(**given: object) -> Iterator[TestClient]:
+        settings = Settings(**{"model": "small", "model_store": str(store), **given})
+        with TestClient(create_app(settings), raise_server_exceptions=False) as client:
+            end = time.monotonic() + 60
+            while client.get("/v2/health/ready").status_code != 200:
+                assert time.monotonic() < end, "the service was never ready"
+                time.sleep(0.01)
+            yield client
+
+    return serving
+
+
+@pytest.fixture(scope="session")
+def client(serve: Serve) -> Iterator[TestClient]:
+    """The service in this process, with the default settings."""
+    with serve() as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def process(store: Path) -> Iterator[Process]:
+    """The service in a process of its own, with the default settings."""
+    with Process("small", store) as running:
+        yield running.ready()
+
+
+def words() -> list[str]:
+    """All words of the small treebank."""
+    return sorted({word for tree in read(TREES) for word in tree.tokens()})
+
+
+def made_up(number: int, lengths: range, seed: int) -> list[list[str]]:
+    """Distinct sentences out of the small treebank's words."""
+    draw = random.Random(seed)
+    known = words()
+    found: dict[tuple[str, ...], None] = {}
+    while len(found) < number:
+        found[tuple(draw.choices(known, k=draw.choice(lengths)))] = None
+    return [list(one) for one in found]

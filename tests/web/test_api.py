@@ -1,0 +1,282 @@
+"""Every endpoint answers what the parser says, in the shapes the schemas document."""
+
+import json
+import re
+from typing import Any
+
+import pytest
+from fastapi.testclient import TestClient
+
+from lpcfg.analysis import Constraint, Options, Sentence
+from lpcfg.parser import Parser
+from lpcfg.trees import parse_tree
+from lpcfg.web.schemas import (
+    BatchLine,
+    MarginalsResponse,
+    ModelDetails,
+    Models,
+    ParseResponse,
+    TreesResponse,
+)
+from lpcfg.wire import analysis_json, marginals_json, score_json
+from tests.web.conftest import Serve
+
+TEXT = "The dog saw a cat. 😀 It ran away!\n\nThe cat (a dog) slept."
+
+
+def parsed(client: TestClient, **request: Any) -> ParseResponse:
+    answer = client.post("/v1/parse", json=request)
+    assert answer.status_code == 200, answer.text
+    return ParseResponse.model_validate_json(answer.content)
+
+
+def test_text_is_parsed_and_offsets_are_code_points(client: TestClient) -> None:
+    found = parsed(client, text=TEXT)
+    assert [one.text for one in found.sentences] == [
+        "The dog saw a cat.",
+        "😀 It ran away!",
+        "The cat (a dog) slept.",
+    ]
+    for sentence in found.sentences:
+        assert sentence.text == TEXT[sentence.start : sentence.end]
+        for token in sentence.tokens:
+            assert token.text == TEXT[token.start : token.end]
+        for parse in sentence.parses:
+            tree = parse_tree(parse.tree)
+            assert len(tree.tokens()) == len(sentence.tokens)
+            assert [one.tag for one in sentence.tokens] == [leaf.label for leaf in tree.leaves()]
+            for one in parse.constituents:
+                assert one.start_char == sentence.tokens[one.start].start
+                assert one.end_char == sentence.tokens[one.end - 1].end
+
+
+def test_answers_are_the_parsers_to_the_last_digit(client: TestClient, parser: Parser) -> None:
+    given = [
+        Sentence(("The", "dog", "saw", "a", "cat", "."), id="one"),
+        Sentence(("a", "dog"), tags=("DT", None), id=2),
+        Sentence(("The", "cat", "slept"), constraints=(Constraint(0, 2, "NP"),)),
+        Sentence(()),
+        Sentence((")", "(", "the")),
+    ]
+    request = {
+        "sentences": [
+            {"tokens": ["The", "dog", "saw", "a", "cat", "."], "id": "one"},
+            {"tokens": ["a", "dog"], "tags": ["DT", None], "id": 2},
+            {
+                "tokens": ["The", "cat", "slept"],
+                "constraints": [{"start": 0, "end": 2, "label": "NP"}],
+            },
+            {"tokens": []},
+            {"tokens": [")", "(", "the"]},
+        ],
+        "k": 3,
+        "objective": "max-marginal",
+    }
+    answer = client.post("/v1/parse", json=request).json()
+    options = Options(k=3, objective="max-marginal")
+    assert answer["sentences"] == [analysis_json(one) for one in parser.parse(given, options)]
+    reference = parser.reference
+    assert reference is not None
+    assert answer["model"] == {
+        "name": reference.name,
+        "version": reference.version,
+        "hash": reference.hash,
+    }
+    # the second time out of the cache, under other ids
+    request["sentences"][0]["id"] = None  # type: ignore[index]
+    again = client.post("/v1/parse", json=request).json()
+    assert again["sentences"][0].pop("id") is None
+    assert again["sentences"][0].items() <= answer["sentences"][0].items()
+    assert again["sentences"][1:] == answer["sentences"][1:]
+
+
+def test_a_failed_sentence_is_an_answer_among_others(client: TestClient) -> None:
+    found = parsed(client, sentences=["", "The dog slept."])
+    assert [one.status for one in found.sentences] == ["failed", "parsed"]
+    assert found.sentences[0].reason == "there are no tokens: send at least one word"
+
+
+@pytest.mark.parametrize(
+    "more",
+    [{}, {"threshold": 0.2}, {"spans": [{"start": 0, "end": 2}]}, {"raw": True, "threshold": 0.0}],
+)
+def test_marginals_are_the_parsers(
+    client: TestClient, parser: Parser, more: dict[str, Any]
+) -> None:
+    answer = client.post(
+        "/v1/marginals", json={"sentences": [{"tokens": ["The", "dog", "slept"], "id": 7}], **more}
+    )
+    found = MarginalsResponse.model_validate_json(answer.content)
+    spans = [(one["start"], one["end"]) for one in more["spans"]] if "spans" in more else None
+    raw = more.get("raw", False)
+    expected = parser.marginals(
+        Sentence(("The", "dog", "slept")),
+        threshold=more.get("threshold", 0.01),
+        spans=spans,
+        raw=raw,
+        calibrated=not raw,
+    )
+    assert marginals_json(expected).items() <= answer.json().items()
+    assert found.id == 7
+    assert [token.text for token in found.tokens] == ["The", "dog", "slept"]
+    assert found.spans
+
+
+def test_trees_are_scored_and_bad_brackets_do_not_keep_others_from_it(
+    client: TestClient, parser: Parser
+) -> None:
+    good = "(S (NP (DT The) (NN dog)) (VP (VBD slept)))"
+    unknown = "(S (VP (VBD slept)) (NP (DT The) (NN dog)))"
+    answer = client.post("/v1/tree-probability", json={"trees": [good, "(S (NP", unknown, ""]})
+    found = TreesResponse.model_validate_json(answer.content).trees
+    for place, text in ((0, good), (2, unknown)):
+        expected = score_json(parser.score([parse_tree(text)])[0])
+        assert expected.items() <= answer.json()["trees"][place].items()
+        assert found[place].problem is None
+    assert found[0].sign == 1
+    assert found[2].log_probability is None
+    assert found[2].sign == 0
+    assert re.search("does not have `.*`", found[2].reason or "")
+    problem = found[1].problem
+    assert problem is not None
+    assert (problem.line, problem.column, problem.at) == (1, 7, "/trees/1")
+    assert found[3].problem is not None
+
+
+def test_batch_answers_each_line_in_order(client: TestClient) -> None:
+    lines = [
+        '"The dog slept."',
+        '{"tokens": ["The", "cat"], "id": 5}',
+        "",
+        '{"token": ["The"]}',
+        "{nothing",
+        '{"tokens": ["The"], "constraints": [{"start": 0, "end": 2}]}',
+        '"A cat."',
+    ]
+    answer = client.post("/v1/batch?k=2", content="\n".join(lines))
+    assert answer.headers["content-type"] == "application/x-ndjson"
+    found = [BatchLine.model_validate_json(line) for line in answer.text.splitlines()]
+    assert [one.line for one in found] == [1, 2, 4, 5, 6, 7]
+    assert [one.sentence is not None for one in found] == [True, True, False, False, False, True]
+    assert [one.problem.at for one in found if one.problem] == ["/tokens", "", "/constraints/0/end"]
+    assert found[1].sentence is not None
+    assert found[1].sentence.id == 5
+    single = parsed(client, sentences=["The dog slept."], k=2)
+    assert found[0].sentence == single.sentences[0]
+    assert {one.model.hash for one in found} == {single.model.hash}
+
+
+def test_batch_in_one_byte_chunks_is_the_same_batch(client: TestClient) -> None:
+    body = '"The dog slept."\n\n"😀 A cat."'.encode()
+    whole = client.post("/v1/batch", content=body).content
+    dripped = client.post("/v1/batch", content=(body[i : i + 1] for i in range(len(body))))
+    assert dripped.content == whole
+    assert whole.count(b"\n") == 2
+
+
+def test_models_tell_what_they_are(client: TestClient, parser: Parser) -> None:
+    (one,) = Models.model_validate_json(client.get("/v1/models").content).models
+    details = ModelDetails.model_validate_json(client.get("/v1/models/small").content)
+    assert details.model_dump(exclude={"facts"}) == one.model_dump()
+    assert one.default
+    assert one.rules == len(parser.model.grammar.rules)
+    assert "NP" in one.labels
+    assert "NN" in one.tags
+    assert not [label for label in (*one.labels, *one.tags) if "@" in label or "|" in label]
+    assert details.facts["sizes"]["trees"] == 64
+
+
+def test_a_model_is_named_with_or_without_its_version(client: TestClient) -> None:
+    for name in (None, "small", "small@1"):
+        assert parsed(client, text="Yes.", model=name).model.version == 1
+    answer = client.post("/v1/parse", json={"text": "Yes.", "model": "small@2"})
+    assert answer.status_code == 422
+    assert re.search("expected version 1 of small, .*got 'small@2'", answer.json()["detail"])
+    assert answer.json()["at"] == "/model"
+
+
+def test_several_models_are_served(serve: Serve, store: Any) -> None:
+    from lpcfg.train.config import TrainingConfig, member
+    from lpcfg.train.pipeline import train_and_publish
+    from tests.web.conftest import TREES
+
+    config = TrainingConfig(members=(member("counts"),))
+    train_and_publish(TREES, config, store=store, name="counts")
+    with serve(models="counts") as client:
+        names = [one["name"] for one in client.get("/v1/models").json()["models"]]
+        assert names == ["small", "counts"]
+        hashes = {parsed(client, text="The dog.", model=name).model.hash for name in names}
+        assert len(hashes) == 2
+        assert client.get("/v2/models/counts/ready").json() == {"name": "counts", "ready": True}
+        assert client.get("/v2/models/other/ready").status_code == 404
+
+
+def test_health_metrics_and_the_description(client: TestClient) -> None:
+    assert client.get("/v2/health/live").json() == {"live": True}
+    parsed(client, text="The dog slept.")
+    metrics = client.get("/metrics").text
+    for expected in (
+        r'lpcfg_requests_total\{endpoint="/v1/parse",status="200"\} [1-9]',
+        r'lpcfg_request_seconds_bucket\{endpoint="/v1/parse",le="\+Inf"\} [1-9]',
+        r'lpcfg_sentences_total\{endpoint="/v1/parse"\} [1-9]',
+        r'lpcfg_tokens_total\{endpoint="/v1/parse"\} [1-9]',
+        r"lpcfg_queue_requests 0\.0",
+        r"lpcfg_queue_seconds 0\.0",
+        r"lpcfg_refused",
+        r"lpcfg_cache_hits",
+        r"lpcfg_cache_bytes [1-9]",
+        r'lpcfg_model_info\{hash="[0-9a-f]{64}",name="small",version="1"\} 1\.0',
+        r"process_resident_memory_bytes [1-9]",
+    ):
+        assert re.search(expected, metrics), expected
+
+
+def test_docs_show_every_endpoint_with_an_example_and_need_nothing_from_elsewhere(
+    client: TestClient,
+) -> None:
+    answer = client.get("/docs")
+    described = client.get("/openapi.json").json()
+    page = answer.text
+    for path, methods in described["paths"].items():
+        for method in methods:
+            section = page.partition(f"<code>{method.upper()} {path}</code>")[2]
+            assert "<pre>" in section.partition("</section>")[0], path
+    assert answer.headers["content-security-policy"].startswith("default-src 'self';")
+    assert not re.findall(r'(?:src|href)="(?!/|#)', page)
+    assert "<script" not in page
+    assert "style=" not in page
+    for name in re.findall(r'href="#([^"]+)"', page):
+        assert f'id="{name}"' in page
+
+
+def test_request_ids_and_traces_are_carried_on(client: TestClient) -> None:
+    trace = "4bf92f3577b34da6a3ce929d0e0e4736"
+    answer = client.get(
+        "/v2/health/live",
+        headers={"X-Request-ID": "mine-1", "traceparent": f"00-{trace}-00f067aa0ba902b7-01"},
+    )
+    assert answer.headers["x-request-id"] == "mine-1"
+    assert re.fullmatch(rf"00-{trace}-[0-9a-f]{{16}}-01", answer.headers["traceparent"])
+    fresh = client.get(
+        "/v2/health/live", headers={"X-Request-ID": "a b", "traceparent": "00-" + "0" * 32}
+    )
+    assert re.fullmatch("[0-9a-f]{32}", fresh.headers["x-request-id"])
+    assert re.fullmatch(r"00-(?!0{32})[0-9a-f]{32}-[0-9a-f]{16}-00", fresh.headers["traceparent"])
+
+
+def test_the_page_is_served_with_its_types_and_asked_for_again(client: TestClient) -> None:
+    answer = client.get("/docs.css")
+    assert answer.headers["content-type"] == "text/css; charset=utf-8"
+    assert answer.headers["cache-control"] == "no-cache"
+    again = client.get("/docs.css", headers={"if-none-match": answer.headers["etag"]})
+    assert (again.status_code, again.content) == (304, b"")
+    for path in ("/../app.py", "/%2e%2e/app.py", "/app.py", "/docs.css/", "/."):
+        assert client.get(path).status_code == 404, path
+
+
+def test_numbers_come_back_as_they_were_computed(client: TestClient, parser: Parser) -> None:
+    answer = client.post("/v1/parse", json={"sentences": ["The dog slept ."]})
+    text = re.search(r'"log_probability":(-[0-9.]+)', answer.text)
+    assert text is not None
+    expected = parser.parse([Sentence(("The", "dog", "slept", "."))])[0].log_probability
+    assert json.loads(text[1]) == expected

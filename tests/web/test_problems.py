@@ -1,0 +1,245 @@
+"""Every failure is one shape, says what was expected, what came, where and the cure."""
+
+import json
+import re
+from typing import Any
+
+import pytest
+from fastapi.testclient import TestClient
+
+from lpcfg.web.bodies import json_depth
+from lpcfg.web.problems import KINDS, MEDIA_TYPE
+from lpcfg.web.schemas import Problem
+from tests.web.conftest import Serve
+
+
+def problem(answer: Any, kind: str) -> Problem:
+    """The answer's problem, which must be of this kind and of the one shape."""
+    assert answer.headers["content-type"] == MEDIA_TYPE, answer.text
+    found = Problem.model_validate_json(answer.content)
+    assert found.type == f"/docs#problem-{kind}"
+    assert found.title == KINDS[kind].title
+    assert found.status == answer.status_code == KINDS[kind].status
+    assert found.model_dump(exclude_none=True) == answer.json()
+    return found
+
+
+@pytest.mark.parametrize(
+    ("request_", "at", "detail"),
+    [
+        ({}, "", "expected either `text` or `sentences`, got neither"),
+        ({"text": "a", "sentences": []}, "", "expected either `text` or `sentences`, got both"),
+        ({"text": 3}, "/text", "expected a valid string, got 3"),
+        ({"text": "a", "k": "2"}, "/k", 'expected a valid integer, got "2"'),
+        ({"text": "a", "k": 0}, "/k", "expected greater than or equal to 1, got 0"),
+        ({"text": "a", "kk": 2}, "/kk", "expected no such member: remove it"),
+        (
+            {"text": "a", "objective": "best"},
+            "/objective",
+            "expected 'max-rule', 'max-marginal' or 'max-product', got \"best\"",
+        ),
+        ({"sentences": [{}]}, "/sentences/0/tokens", "expected this member, got none: add it"),
+        ({"sentences": [{"tokens": [1]}]}, "/sentences/0/tokens/0", "expected a valid string"),
+        (
+            {"sentences": [{"tokens": [""]}]},
+            "/sentences/0/tokens/0",
+            "String should have at least 1 character",
+        ),
+        (
+            {"sentences": [{"tokens": ["a"], "tags": []}]},
+            "/sentences/0",
+            "expected one tag or null a token, got 1 tokens and 0 tags",
+        ),
+        (
+            {"sentences": ["a", {"tokens": ["a"], "constraints": [{"start": 1, "end": 1}]}]},
+            "/sentences/1/constraints/0",
+            "expected start before end, got start 1 and end 1",
+        ),
+        (
+            {"sentences": [{"tokens": ["a"], "constraints": [{"start": 0, "end": 2}]}]},
+            "/sentences/0/constraints/0/end",
+            "expected a constraint within the 1 tokens, got end 2",
+        ),
+        ({"sentences": [{"tokens": ["a"], "id": []}]}, "/sentences/0/id", "expected a valid"),
+        ([], "", "got a list with 0 members"),
+        ({"text": "a", "model": "none"}, "/model", "expected one of the models small, got 'none'"),
+    ],
+)
+def test_content_that_says_nothing_sensible(
+    client: TestClient, request_: Any, at: str, detail: str
+) -> None:
+    found = problem(client.post("/v1/parse", json=request_), "content")
+    assert re.search(re.escape(detail), found.detail), found.detail
+    assert found.at == at
+
+
+def test_a_label_the_model_does_not_know_names_those_it_knows(client: TestClient) -> None:
+    constraint = {"start": 0, "end": 1, "label": "nope"}
+    sentence = {"tokens": ["The", "dog"], "constraints": [constraint]}
+    answer = client.post("/v1/parse", json={"sentences": ["Yes.", sentence]})
+    found = problem(answer, "content")
+    assert re.search("expected a label of the model's, got 'nope'.*NP", found.detail)
+    assert (found.at or "").startswith("/sentences/1")
+
+
+def test_several_faults_are_told_at_once(client: TestClient) -> None:
+    found = problem(client.post("/v1/parse", json={"text": 1, "k": 0}), "content")
+    assert [one.at for one in found.errors or ()] == ["/text", "/k"]
+    assert found.detail == (found.errors or ())[0].detail
+
+
+@pytest.mark.parametrize(
+    ("body", "detail"),
+    [
+        (b"", "expected JSON in UTF-8, got EOF"),
+        (b'{"text": "a"', "expected JSON in UTF-8, got EOF while parsing an object"),
+        (b'{"text": "\xff"}', "expected JSON in UTF-8, got invalid unicode"),
+        (b'{"text": "\\ud800"}', "expected JSON in UTF-8, got .*hex escape"),
+        (b'{"text": "a", "k": NaN}', "expected JSON in UTF-8, got expected value"),
+        (b'{"text": "a"} 1', "expected JSON in UTF-8, got trailing characters"),
+    ],
+)
+def test_bodies_that_are_not_json(client: TestClient, body: bytes, detail: str) -> None:
+    headers = {"content-type": "application/json"}
+    found = problem(client.post("/v1/parse", content=body, headers=headers), "content")
+    assert re.search(detail, found.detail), found.detail
+
+
+@pytest.mark.parametrize("kind", ["", "text/plain", "application/jsonp"])
+def test_json_must_say_that_it_is(client: TestClient, kind: str) -> None:
+    answer = client.post("/v1/parse", content=b'{"text": "a"}', headers={"content-type": kind})
+    found = problem(answer, "media-type")
+    assert re.search(f"content-type: application/json, got '{kind}'", found.detail)
+
+
+def test_json_may_say_more(client: TestClient) -> None:
+    headers = {"content-type": "application/json; charset=utf-8"}
+    answer = client.post("/v1/parse", content=b'{"text": "A dog."}', headers=headers)
+    assert answer.status_code == 200
+
+
+def limited(answer: Any, limit: float, value: float, at: str | None, kind: str = "limit") -> str:
+    found = problem(answer, kind)
+    assert (found.limit, found.value, found.at) == (limit, value, at)
+    return found.detail
+
+
+def test_every_limit_says_what_it_is(serve: Serve) -> None:
+    with serve(max_tokens=3, max_sentences=2, max_parses=4, max_json_depth=5) as client:
+
+        def post(**request: Any) -> Any:
+            return client.post("/v1/parse", json=request)
+
+        detail = limited(post(text="The dog. The dog saw it."), 3, 5, "/text")
+        assert "sentence, got 5 in the one that begins at 9: split it" in detail
+        limited(post(sentences=["a", "a b c d"]), 3, 4, "/sentences/1")
+        limited(post(sentences=[{"tokens": ["a"] * 4}]), 3, 4, "/sentences/0/tokens")
+        limited(post(sentences=["a", "b", "c"]), 2, 3, "/sentences")
+        assert "sentences in one request, got 3" in limited(
+            post(text="It is. It is. It is."), 2, 3, "/text"
+        )
+        limited(post(text="a", k=5), 4, 5, "/k")
+        limited(post(text=[[[[[[]]]]]]), 5, 7, "")
+        limited(client.post("/v1/tree-probability", json={"trees": [""] * 3}), 2, 3, "/trees")
+        answer = client.post("/v1/batch", content='{"tokens": ["a", "b", "c", "d"]}\n"a"')
+        first, second = map(json.loads, answer.text.splitlines())
+        assert (first["problem"]["limit"], first["problem"]["value"]) == (3, 4)
+        assert second["sentence"]["tokens"]
+
+
+def test_trees_have_limits_of_their_own(serve: Serve) -> None:
+    with serve(max_tokens=3, max_tree_depth=5, max_tree_width=2) as client:
+        trees = [
+            "(S " + "(A a)" * 4 + ")",
+            "(S " + "(A a)" * 3 + ")",
+            "(A" * 6 + " a" + ")" * 6,
+            "(S (A a) (S (A a) (S (A a) (A a))))",
+        ]
+        answer = client.post("/v1/tree-probability", json={"trees": trees})
+        problems = [one["problem"] for one in answer.json()["trees"]]
+    assert (problems[0]["limit"], problems[0]["value"], problems[0]["at"]) == (2, 4, "/trees/0")
+    assert (problems[1]["limit"], problems[1]["value"]) == (2, 3)
+    assert re.search("expected at most 5 nested brackets", problems[2]["detail"])
+    assert (problems[3]["limit"], problems[3]["value"]) == (3, 4)
+
+
+def test_bodies_are_limited_whether_they_say_their_length_or_not(serve: Serve) -> None:
+    with serve(max_body_bytes=100) as client:
+        headers = {"content-type": "application/json"}
+        body = b'{"text": "' + b"a" * 200 + b'"}'
+        told = client.post("/v1/parse", content=body, headers=headers)
+        assert limited(told, 100, len(body), "", "body-limit").startswith("expected a body of at")
+        dripped = client.post(
+            "/v1/parse", content=(body[i : i + 7] for i in range(0, 212, 7)), headers=headers
+        )
+        assert (problem(dripped, "body-limit").value or 0) > 100
+        long = client.post("/v1/batch", content=b'"' + b"a " * 100 + b'"\n"It is."\n"' + b"b " * 99)
+        first, second, third = map(json.loads, long.text.splitlines())
+        assert (first["problem"]["limit"], first["problem"]["value"]) == (100, 202)
+        assert second["sentence"]["tokens"]
+        assert third["problem"]["value"] == 199
+
+
+def test_paths_and_methods_there_are_not(client: TestClient) -> None:
+    problem(client.get("/v1/nothing"), "not-found")
+    problem(client.post("/v1/parse/", json={}), "not-found")
+    answer = client.get("/v1/parse")
+    problem(answer, "method")
+    assert answer.headers["allow"] == "POST"
+    problem(client.get("/v1/models/none"), "not-found")
+    problem(client.post("/v1/models/small/reload"), "not-found")
+
+
+@pytest.mark.parametrize(
+    ("query", "at"), [("k=0", "#query/k"), ("k=a", "#query/k"), ("objective=x", "#query/objective")]
+)
+def test_parameters_of_a_batch_are_checked(client: TestClient, query: str, at: str) -> None:
+    found = problem(client.post(f"/v1/batch?{query}", content=b'"a"'), "content")
+    assert found.at == at
+
+
+def test_a_fault_of_the_service_is_a_problem_too_and_tells_nothing(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object, **__: object) -> None:
+        raise RuntimeError("secret sentence")
+
+    with serve() as client:
+        monkeypatch.setattr("lpcfg.parser.Parser.marginals", broken)
+        answer = client.post("/v1/marginals", json={"text": "A dog."})
+        problem(answer, "fault")
+        assert "secret" not in answer.text
+        # one sentence at fault does not take the others in its batch with it
+        real = client.app.state.service.models.named(None).parser.parse  # type: ignore[attr-defined]
+
+        def sometimes(sentences: Any, *rest: Any) -> Any:
+            if "secret" in sentences[0].tokens:
+                raise RuntimeError("secret sentence")
+            return real(sentences, *rest)
+
+        monkeypatch.setattr(
+            client.app.state.service.models.named(None).parser,  # type: ignore[attr-defined]
+            "parse",
+            sometimes,
+        )
+        lines = "\n".join(['"A dog."', '"secret"', '"A cat."'] * 20)
+        answers = client.post("/v1/batch", content=lines).text.splitlines()
+        kinds = ["problem" if "problem" in json.loads(one) else "sentence" for one in answers]
+        assert kinds == ["sentence", "problem", "sentence"] * 20
+        assert not [one for one in answers if "secret" in one]
+
+
+def test_json_is_measured_in_linear_passes() -> None:
+    assert json_depth(b"") == 0
+    assert json_depth(b'{"a": [1, {"b": "[[[[[["}]}') == 3
+    assert json_depth(b'["\\"[[[[", "\\\\", [[[]]]]') == 4
+    assert json_depth(b"[" * 100_000) == 100_000
+    assert json_depth(b"[]" * 50_000) == 1
+    assert json_depth(b'["' + b'\\"' * 50_000) == 1
+
+
+def test_every_kind_is_explained_in_docs(client: TestClient) -> None:
+    page = client.get("/docs").text
+    for kind, known in KINDS.items():
+        section = page.partition(f'id="problem-{kind}"')[2].partition("</section>")[0]
+        assert f"{known.status} {known.title}" in section
