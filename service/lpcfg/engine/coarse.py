@@ -135,9 +135,11 @@ def rules_by_children(tables: Tables) -> Rules:
     pair = np.full((n, n), -1, np.int32)
     pair.ravel()[distinct] = np.arange(len(distinct))
     q = np.array([tables.dense(r).item() for r in order])
+    # A grammar of one-word sentences has no pairs; the kernel wants the size of the largest.
+    ends = [len(order)] if len(order) else [0, 0]
     return Rules(
         pair=frozen(pair),
-        pair_start=frozen(np.append(first, len(order)).astype(np.int32)),
+        pair_start=frozen(np.append(first, ends).astype(np.int32)),
         best=frozen(np.maximum.reduceat(q, first)) if len(q) else q,
         parent=frozen(rules[order, 0]),
         rule=frozen(order.astype(np.int32)),
