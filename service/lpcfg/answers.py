@@ -52,7 +52,9 @@ class Labels:
     @cached_property
     def seen(self) -> Bools:
         """Symbols that are constituents: not intermediate, not bare tags."""
-        return np.logical_or.reduce([self.has[k] for (_, tag), k in self.ids.items() if not tag])
+        labels = [k for (_, is_tag), k in self.ids.items() if not is_tag]
+        seen: Bools = self.has[labels].any(axis=0)
+        return seen
 
     def spelled(self, symbols: Ints) -> tuple[Longs, Ints, Sequence[str]]:
         """Every label of constituents in these symbols: whose it is, its number, and all names."""
@@ -63,14 +65,16 @@ class Labels:
         is_label = np.array([not is_tag for _, is_tag in self.ids], np.bool_)[number]
         return rows[is_label], number[is_label], [name for name, _ in self.ids]
 
-    def with_label(self, label: str) -> Bools:
-        """Symbols that have this label above words."""
+    def with_label(self, label: str, *, pointer: str = "") -> Bools:
+        """Symbols that have this label above words; `pointer` says who asks."""
         if (label, False) not in self.ids:
             known = sorted(name for name, is_tag in self.ids if not is_tag)
             raise InputError(
-                f"expected a label of the model's, got {label!r}: use one of {', '.join(known)}"
+                f"expected a label of the model's, got {label!r}: use one of {', '.join(known)}",
+                pointer=pointer,
             )
-        return self.has[self.ids[label, False]]
+        symbols: Bools = self.has[self.ids[label, False]]
+        return symbols
 
     def trees(
         self, chart: kernels.Chart, items: Sequence[int], words: Sequence[str]
@@ -163,13 +167,14 @@ class Answers:
     def _shares(self, items: Ints) -> Doubles:
         """The signed posterior of every label of these items, over its span."""
         labels = self.labels
-        return kernels.shared_posteriors(
+        shares: Doubles = kernels.shared_posteriors(
             self.posteriors.pruned.chart,
             self.posteriors.item,
             items,
             (labels.start, labels.numbers),
             labels.has,
         )
+        return shares
 
     def calibrated(self, shares: Doubles) -> Doubles:
         """Signed posteriors as probabilities."""

@@ -63,7 +63,7 @@ def fallback_grammar(
     return Grammar(
         symbols=(*internal, *grammar.symbols[grammar.n_internal :]),
         n_internal=len(internal),
-        rules=rules,
+        rules=np.asarray(rules, np.int32),
         terminals=grammar.terminals,
         entries=grammar.entries + np.array([shift, 0], np.int32),
     )

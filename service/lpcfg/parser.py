@@ -35,7 +35,7 @@ from lpcfg.model import Model, from_bundle
 from lpcfg.scoring import Missing, tree_chart
 from lpcfg.store import Reference, load
 from lpcfg.tokens import penn_forms
-from lpcfg.trees import Tree, binarize, write
+from lpcfg.trees import Tree, binarize
 
 FRAGMENT = "FRAG"
 """The label over pieces that no analysis spans."""
@@ -119,7 +119,11 @@ class Parser:
         options: Options = Options(),  # noqa: B008 (frozen)
         stop: Stop | None = None,
     ) -> list[Analysis]:
-        """One analysis a sentence, in order."""
+        """One analysis a sentence, in order.
+
+        Only what no sentence can have raises: wrong options, tags for another number of tokens,
+        constraints outside of the sentence or with a label that the model does not have.
+        """
         stop = stop or Stop()
         _check_options(options)
         return [self._analysed(sentence, options, stop) for sentence in sentences]
@@ -161,10 +165,10 @@ class Parser:
             stop.check()
             if isinstance(found, Pruned):
                 return stage, found
-            glued = self._glued(sentence, emissions, stage, found)
+            unfinished = stage, found
         if sentence.constraints:
             return _failed(sentence, "no analysis has all constituents asked for: ask for fewer")
-        return glued
+        return self._glued(sentence, emissions, *unfinished)
 
     @staticmethod
     def _forms(sentence: Sentence) -> Sequence[str]:
@@ -172,6 +176,13 @@ class Parser:
         return sentence.forms or penn_forms(sentence.tokens, tags)
 
     def _emissions(self, sentence: Sentence) -> Emissions:
+        size = len(sentence.tokens)
+        if sentence.tags is not None and len(sentence.tags) != size:
+            raise InputError(
+                f"expected a tag or null for each of {size} tokens, got {len(sentence.tags)} tags: "
+                "send as many",
+                pointer="/tags",
+            )
         return self._emit(self._forms(sentence), sentence.tags)
 
     def _parsed(
@@ -311,10 +322,10 @@ def _distinct(answers: Answers, options: Options, stop: Stop) -> list[Derivation
     """The best derivations of up to k trees that differ once they are restored."""
     if options.k == 1:
         return [decode.best(answers.posteriors, options.objective)]
-    chosen: dict[str, Derivation] = {}
+    chosen: dict[Tree, Derivation] = {}
     for derivation in decode.k_best(answers.posteriors, options.objective):
         stop.check()
-        chosen.setdefault(write(answers.tree(derivation)), derivation)
+        chosen.setdefault(answers.tree(derivation), derivation)
         if len(chosen) == options.k:
             break
     return list(chosen.values())
@@ -345,12 +356,15 @@ def _limits(constraints: Sequence[Constraint], labels: Labels, n: int) -> Limits
     for at, one in enumerate(constraints):
         if not 0 <= one.start < one.end <= n:
             raise InputError(
-                f"expected a constraint over tokens within [0, {n}), got [{one.start}, {one.end})",
+                f"expected a constraint over tokens within [0, {n}), got [{one.start}, {one.end}): "
+                "correct it",
                 pointer=f"/constraints/{at}",
             )
     starts, ends = np.ogrid[: n + 1, : n + 1]
     for row, one in enumerate(constraints):
-        allowed = labels.seen if one.label is None else labels.with_label(one.label)
+        allowed = labels.seen
+        if one.label is not None:
+            allowed = labels.with_label(one.label, pointer=f"/constraints/{row}/label")
         if limits.cell[one.start, one.end] >= 2:
             before = int(limits.cell[one.start, one.end])
             limits.allowed[before - 2] &= allowed
