@@ -68,7 +68,7 @@ def _single(process: Process, parser: Parser, sentences: Sequence[Sentence]) -> 
             started = time.perf_counter()
             await connection.ask("POST", "/v1/parse", _request([sentence]))
             seconds.append(time.perf_counter() - started)
-        connection.close()
+        await connection.close()
         return seconds
 
     web = asyncio.run(ask())
@@ -98,7 +98,7 @@ def _batches(
             batch, began = waiting.pop(), time.perf_counter()
             await connection.ask("POST", "/v1/parse", _request(batch))
             latencies.append(time.perf_counter() - began)
-        connection.close()
+        await connection.close()
 
     async def clients() -> None:
         waiting = list(reversed(batches))

@@ -15,6 +15,7 @@ import sys
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -150,17 +151,19 @@ class Connection:
             writer.write("\r\n".join(head).encode() + body)
             answer = await _read(reader)
         except (OSError, asyncio.IncompleteReadError, ValueError) as error:
-            self.close()
+            await self.close()
             raise Lost(f"{type(error).__name__}: {error}") from error
         if answer.headers.get("connection") == "close":
-            self.close()
+            await self.close()
         return answer
 
-    def close(self) -> None:
+    async def close(self) -> None:
         """Close the connection, if there is one."""
         if self._streams is not None:
-            self._streams[1].close()
-            self._streams = None
+            (_, writer), self._streams = self._streams, None
+            writer.close()
+            with suppress(OSError):
+                await writer.wait_closed()
 
 
 async def _read(reader: asyncio.StreamReader) -> Answer:

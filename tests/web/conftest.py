@@ -61,8 +61,8 @@ def client(serve: Serve) -> Iterator[TestClient]:
 
 @pytest.fixture(scope="session")
 def process(store: Path) -> Iterator[Process]:
-    """The service in a process of its own, with the default settings."""
-    with Process("small", store) as running:
+    """The service in a process of its own, which computes every answer anew."""
+    with Process("small", store, cache_bytes=0) as running:
         yield running.ready()
 
 

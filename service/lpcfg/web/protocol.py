@@ -75,7 +75,8 @@ class DeadlineProtocol(HttpToolsProtocol):
         super().on_message_begin()
 
     def on_headers_complete(self) -> None:
-        self._check_head(sum(len(name) + len(value) for name, value in self.headers))
+        # each header has a colon, a blank and a line break beside its name and its value
+        self._check_head(sum(len(name) + len(value) + 4 for name, value in self.headers))
         if not self._refused:
             self._enter("body")
             super().on_headers_complete()

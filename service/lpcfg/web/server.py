@@ -60,7 +60,10 @@ class Server(uvicorn.Server):
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         self._signal = sig
-        super().handle_exit(sig, frame)
+        if sig == signal.SIGTERM:  # being told to end is no failure: uvicorn would end by signal
+            self.should_exit = True
+        else:
+            super().handle_exit(sig, frame)
 
     def give_up(self) -> None:
         """End without waiting: there is nothing to serve."""

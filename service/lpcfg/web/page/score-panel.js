@@ -1,0 +1,104 @@
+/**
+ * Asking for a tree: brackets in; its probability out, or what the grammar lacks, in the tree.
+ */
+
+import { readTree, splitTrees } from "./brackets.js";
+import { byId, html } from "./dom.js";
+import { count, exact, log } from "./numbers.js";
+import { TreeView } from "./tree-view.js";
+
+const LACKING = { kind: "lacking", sign: "!", words: "the grammar has no such rule or word" };
+
+/** Let the reader ask for trees. */
+export function showScores(store, session) {
+  const box = byId("brackets");
+  let pieces = [];
+  const ask = (event) => {
+    event.preventDefault();
+    pieces = splitTrees(box.value);
+    if (pieces.length > 0) session.score(pieces.map((piece) => piece.text));
+  };
+  byId("score-form").addEventListener("submit", ask);
+  box.addEventListener("keydown", (event) => {
+    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) ask(event);
+  });
+  byId("use-tree").addEventListener("click", () => {
+    const { answer, sentence, tree } = store.now;
+    box.value = answer?.sentences[sentence]?.parses[tree]?.tree ?? box.value;
+    box.focus();
+  });
+  store.on(["scores"], ({ scores }) => {
+    const views = [];
+    const cards = (scores?.trees ?? []).map((one, number) => one.problem
+      ? problemCard(one.problem, number, pieces[number], box)
+      : scoreCard(one, number, views));
+    byId("scores").replaceChildren(...cards);
+    for (const { view, nodes, marks } of views) view.show(nodes, { marks });
+  });
+}
+
+function scoreCard(score, number, views) {
+  const nodes = readTree(score.tree);
+  const marks = new Map(score.missing.map((id) => [id, LACKING]));
+  const view = new TreeView({ label: `Tree ${number + 1}, as it was scored` });
+  views.push({ view, nodes, marks });
+  return html(
+    "article",
+    { class: "card" },
+    html("header", {}, html("b", {}, `Tree ${number + 1}`), verdict(score)),
+    facts(score),
+    score.reason === null ? null : html("p", { class: "reason" }, `Why: ${score.reason}.`),
+    view.element,
+  );
+}
+
+function verdict({ sign, missing }) {
+  if (sign === 0) {
+    const what = missing.length > 0 ? `${count(missing.length, "place")} marked` : "see why";
+    return html("span", { class: "badge" }, `probability 0 (${what})`);
+  }
+  return sign < 0 ? html("span", { class: "badge" }, "p(tree) is negative") : null;
+}
+
+function facts(score) {
+  const conditional = score.conditional_log_probability;
+  const rows = [
+    ["log p(tree)", score.sign === 0 ? "−∞" : log(score.log_probability)],
+    ["log p(sentence)", log(score.sentence_log_probability)],
+    ["log p(tree | sentence)", log(conditional)],
+    ["p(tree | sentence)", conditional === null ? "–" : exact(Math.exp(conditional))],
+  ];
+  return html("dl", { class: "facts" }, ...rows.map(([name, value]) =>
+    html("div", {}, html("dt", {}, name), html("dd", {}, value))));
+}
+
+/** A tree that could not be read; the button leads to the place. */
+function problemCard(problem, number, piece, box) {
+  const place = offsetOf(piece.text, problem);
+  const where = place === null ? null : html("button", {
+    type: "button",
+    on: {
+      click: () => {
+        box.focus();
+        box.setSelectionRange(piece.start + place, piece.start + place + 1);
+      },
+    },
+  }, "Show the place");
+  const lead = place === null ? "" : `Line ${problem.line}, column ${problem.column}: `;
+  return html(
+    "article",
+    { class: "card failed" },
+    html("header", {}, html("b", {}, `Tree ${number + 1}`),
+      html("span", { class: "badge" }, problem.title)),
+    html("p", {}, `${lead}${problem.detail}.`),
+    where,
+  );
+}
+
+/** Where in a text a line and a column (in code points, from 1) are; null without them. */
+function offsetOf(text, { line, column }) {
+  if (line === undefined || column === undefined) return null;
+  const lines = text.split("\n");
+  const before = lines.slice(0, line - 1).reduce((sum, one) => sum + one.length + 1, 0);
+  return before + Array.from(lines[line - 1] ?? "").slice(0, column - 1).join("").length;
+}
