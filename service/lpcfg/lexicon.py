@@ -39,6 +39,8 @@ LEAST_OF_A_TERMINAL = 5
 """Rare tokens that a signature needs to be a terminal with vectors of its own."""
 LEAST_SHARE = 1e-4
 """Candidates whose p(a | x) is below this share of the best one's are left out."""
+OTHER_CASE_WORDS = 1.0
+"""How many occurrences of an unknown word its other spelling in case (`THE`: `the`) weighs as."""
 UNSEEN_WORDS = 0.5
 """How many occurrences an unknown word is taken to have had."""
 CACHED_WORDS = 100_000
@@ -211,14 +213,10 @@ class Lexicon:
         A tag from the caller admits just the preterminals that end in it, seen with the word or
         not. A tag the treebank does not have is no help and is passed over.
         """
-        x = self.word_ids.get(word)
-        counts = np.zeros(len(self.symbols))
-        if x is not None:
-            pairs = slice(self.word_start[x], self.word_start[x + 1])
-            counts[self.pair_symbol[pairs]] = self.pair_count[pairs]
         if self.rare_threshold == 0:
-            symbols = np.flatnonzero(counts).astype(np.int32)
-            return symbols, counts[symbols] / self.symbol_count[symbols], -1 if x is None else x
+            return self._literal(word)
+        x, trust = self._known(word)
+        counts = np.zeros(len(self.symbols)) if x is None else trust * self._counts(x)
         signature, given = self._signature(word), self.tag_ids.get(tag or "")
         share = self._shares(counts, signature, given)
         least = LEAST_SHARE * share.max() if given is None else 0.0
@@ -226,6 +224,30 @@ class Lexicon:
         seen = max(counts.sum(), UNSEEN_WORDS)
         terminal = self.signature_terminal[signature] if x is None else self.word_terminal[x]
         return symbols, share[symbols] * seen / self.symbol_count[symbols], int(terminal)
+
+    def _literal(self, word: str) -> tuple[Ints, Doubles, int]:
+        x = self.word_ids.get(word)
+        if x is None:
+            return np.empty(0, np.int32), np.empty(0), -1
+        counts = self._counts(x)
+        symbols = np.flatnonzero(counts).astype(np.int32)
+        return symbols, counts[symbols] / self.symbol_count[symbols], x
+
+    def _known(self, word: str) -> tuple[int | None, float]:
+        """The word, or an unknown word's other spelling in case, and how far its counts count."""
+        ids = self.word_ids
+        if word in ids:
+            return ids[word], 1.0
+        other = next((w for w in (word.lower(), word.capitalize()) if w in ids), None)
+        if other is None:
+            return None, 0.0
+        return ids[other], min(1.0, OTHER_CASE_WORDS / self._counts(ids[other]).sum())
+
+    def _counts(self, x: int) -> Doubles:
+        """How often the word was seen under every symbol."""
+        pairs = slice(self.word_start[x], self.word_start[x + 1])
+        counts = np.bincount(self.pair_symbol[pairs], self.pair_count[pairs], len(self.symbols))
+        return counts.astype(np.float64)
 
     def _signature(self, word: str) -> int:
         ids = self.signature_ids
