@@ -143,6 +143,25 @@ def test_trees_are_scored_and_bad_brackets_do_not_keep_others_from_it(
     assert found[3].problem is not None
 
 
+def test_trees_are_scored_as_they_are_learned_and_nodes_without_a_rule_named(
+    client: TestClient,
+) -> None:
+    raw = "(ROOT (S (NP-SBJ (DT The) (NN dog)) (VP (VBD slept) (NP (-NONE- *)))))"
+    plain = "(S (NP (DT The) (NN dog)) (VP (VBD slept)))"
+    odd = "(S (VP (VBD slept)) (NP (DT The) (NN dog)))"
+    trees = [raw, plain, odd, "(S (NP (-NONE- *)))"]
+    answer = client.post("/v1/tree-probability", json={"trees": trees})
+    like_raw, like_plain, lacking, nothing = TreesResponse.model_validate_json(answer.content).trees
+    assert like_raw == like_plain
+    assert (like_raw.tree, like_raw.missing) == (plain, [])
+    assert (lacking.tree, lacking.missing) == (odd, [0])
+    assert nothing.problem is not None
+    assert nothing.problem.detail == (
+        "expected a tree that has words, got one of traces alone: leave it out"
+    )
+    assert nothing.problem.at == "/trees/3"
+
+
 def test_batch_answers_each_line_in_order(client: TestClient) -> None:
     lines = [
         '"The dog slept."',
@@ -270,7 +289,7 @@ def test_the_page_is_served_with_its_types_and_asked_for_again(client: TestClien
     assert answer.headers["cache-control"] == "no-cache"
     again = client.get("/docs.css", headers={"if-none-match": answer.headers["etag"]})
     assert (again.status_code, again.content) == (304, b"")
-    for path in ("/../app.py", "/%2e%2e/app.py", "/app.py", "/docs.css/", "/."):
+    for path in ("/../app.py", "/%2e%2e/app.py", "/app.py", "/docs.css/"):
         assert client.get(path).status_code == 404, path
 
 

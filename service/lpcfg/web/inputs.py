@@ -7,7 +7,7 @@ from lpcfg.analysis import Constraint, Sentence
 from lpcfg.errors import InputError, LimitError
 from lpcfg.settings import Settings
 from lpcfg.tokens import Token, segment, tokenize
-from lpcfg.trees import Tree, parse_tree
+from lpcfg.trees import Tree, normalize, parse_tree
 from lpcfg.web.admission import cost, cost_of_text
 from lpcfg.web.schemas import TokensInput
 
@@ -88,8 +88,13 @@ def _check_length(tokens: int, settings: Settings, pointer: str, which: str = ""
 
 
 def tree_of(text: str, settings: Settings, pointer: str) -> Tree:
-    """One bracketed tree within the limits."""
-    tree = parse_tree(text, source="tree", max_depth=settings.max_tree_depth)
+    """One bracketed tree within the limits, without traces, function tags and wrapper."""
+    tree = normalize(parse_tree(text, source="tree", max_depth=settings.max_tree_depth))
+    if tree is None:
+        raise InputError(
+            "expected a tree that has words, got one of traces alone: leave it out",
+            pointer=pointer,
+        )
     words = 0
     for node in tree.nodes():
         words += node.is_leaf

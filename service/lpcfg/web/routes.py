@@ -10,6 +10,7 @@ from starlette.responses import Response
 from lpcfg.analysis import Options, Sentence, Stop
 from lpcfg.errors import InputError, LimitError, TreebankError
 from lpcfg.settings import Settings
+from lpcfg.trees import write
 from lpcfg.web import inputs
 from lpcfg.web.admission import cost, cost_of_text
 from lpcfg.web.batch import Batch, LinesResponse
@@ -146,6 +147,8 @@ _NO_SCORE = dict.fromkeys(
         "sentence_log_probability",
         "conditional_log_probability",
         "reason",
+        "tree",
+        "missing",
     )
 )
 
@@ -157,7 +160,9 @@ def _score(served: Served, text: str, settings: Settings, stop: Stop, at: str) -
         under = at if isinstance(error, TreebankError) else ""
         told = problem_of(error, under).model_dump(exclude_none=True)
         return encoded({**_NO_SCORE, "problem": told})
-    return encoded({**score_json(served.parser.score([tree], stop)[0]), "problem": None})
+    score = served.parser.score([tree], stop)[0]
+    drawn = {"tree": write(tree), "missing": score.missing}
+    return encoded({**score_json(score), **drawn, "problem": None})
 
 
 @router.post(

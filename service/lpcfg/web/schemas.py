@@ -336,6 +336,14 @@ class TreeAnswer(_Answer):
     sentence_log_probability: float | None
     conditional_log_probability: float | None
     reason: str | None
+    tree: str | None = Field(
+        description="what was scored: the tree without traces, function tags and wrapper",
+        examples=["(S (NP (NNS Cats)) (VP (VBP sleep)) (. .))"],
+    )
+    missing: list[int] | None = Field(
+        description="nodes of `tree`, in pre-order from 0, whose rule or word the grammar lacks",
+        examples=[[]],
+    )
     problem: Problem | None
 
 
