@@ -31,6 +31,8 @@ LEAST_SINGULAR_VALUE = 1e-3
 """Relative to the first. Below, rounding noise would be divided by."""
 DENSE_BELOW = 300
 """The smaller side of an Ω up to which its Gram matrix is decomposed: quicker than iterations."""
+SCALED_CUT, UNSCALED_CUT = 0.15, 0.01
+"""`cut` by default: without scaling, the spectrum of the same states falls faster."""
 BACK_OFF = ((16, 10.0), (24, 15.0), (32, 25.0))
 """C of λ by the number of states, between these in proportion: more numbers, more back-off."""
 
@@ -44,7 +46,7 @@ class SpectralConfig:
     without             templates left out of these
     scaling             features are scaled by √(M_a / (count_a(i) + kappa))
     kappa               κ
-    cut                 singular values below this share of the first are cut off
+    cut                 singular values below this share of the first are cut off; None: by scaling
     smoothing           estimates back off to lower moments
     rule_back_off       C in λ = √n / (C + √n) of a rule seen n times; None: by the states
     lexical_back_off    the same in ν of an entry seen n times
@@ -59,7 +61,7 @@ class SpectralConfig:
     without: tuple[str, ...] = ()
     scaling: bool = True
     kappa: float = 5.0
-    cut: float = 0.15
+    cut: float | None = None
     smoothing: bool = True
     rule_back_off: float | None = None
     lexical_back_off: float = 4.0
@@ -80,9 +82,10 @@ class SpectralConfig:
                     f"expected `{name}` of 0 or more, got {value}: use 0 for none of it"
                 )
         for name in ("cut", "dropout"):
-            if not 0 <= getattr(self, name) < 1:
+            value = getattr(self, name)
+            if value is not None and not 0 <= value < 1:
                 raise TrainingError(
-                    f"expected `{name}` from 0 up to but not 1, got {getattr(self, name)}: "
+                    f"expected `{name}` from 0 up to but not 1, got {value}: "
                     "use 0 for none of it"
                 )
         unknown = sorted(set(self.templates + self.without) - set(ALL_TEMPLATES))
@@ -105,6 +108,12 @@ class SpectralConfig:
             for name in ALL_TEMPLATES
             if name in kept and name in self.templates and name not in self.without
         )
+
+    @property
+    def least_singular_value(self) -> float:
+        """The share of the first singular value that others must have."""
+        by_scaling = SCALED_CUT if self.scaling else UNSCALED_CUT
+        return max(by_scaling if self.cut is None else self.cut, LEAST_SINGULAR_VALUE)
 
     @property
     def smoothing_weights(self) -> Smoothing:
@@ -224,7 +233,7 @@ class _Work:
         scales = [self._scale(side, a, k) for k, side in enumerate((phi, psi))]
         u, sigma, v = _decomposed(_omega(phi, psi, scales), self.config.states)
         kept = int(
-            (sigma > max(self.config.cut, LEAST_SINGULAR_VALUE) * sigma.max(initial=0)).sum()
+            (sigma > self.config.least_singular_value * sigma.max(initial=0)).sum()
         )
         if kept == 0:  # no features, so nothing to tell states apart by
             self.inside[nodes, 0] = self.outside[nodes, 0] = 1.0
