@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 import typer
 
-from lpcfg.cli import evaluate, lm, models, parse, sample, score, serve, train
+from lpcfg.cli import evaluate, lm, models, parse, report, sample, score, serve, train
 from lpcfg.errors import LpcfgError
 
 app = typer.Typer(
@@ -26,6 +26,7 @@ app.command(epilog="Example: lpcfg train trees.mrg --name mine --dev dev.mrg")(t
 app.command(epilog="Example: lpcfg evaluate en test.mrg --tags gold")(evaluate.evaluate)
 app.command(epilog="Example: echo 'The dog barked.' | lpcfg parse en --output json")(parse.parse)
 app.command(epilog="Example: lpcfg score en trees.mrg --json")(score.score)
+app.command(epilog="Example: lpcfg report en --output en.html")(report.report)
 app.command(epilog="Example: lpcfg serve --model en --port 8000")(serve.serve)
 app.command(epilog="Example: lpcfg sample examples/two_state.toml --count 1000")(sample.sample)
 app.add_typer(models.app, name="models")

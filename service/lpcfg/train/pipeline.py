@@ -15,7 +15,7 @@ from lpcfg.train import context, counts
 from lpcfg.train.config import TrainingConfig
 from lpcfg.train.estimators import Job, estimator
 from lpcfg.train.held_out import HeldOut, split
-from lpcfg.train.report import Facts, TrainReport, card, sizes, unseen
+from lpcfg.train.report import Facts, TrainReport, card, sizes, symbol_counts, unseen
 from lpcfg.train.stages import Progress, Stages, silent
 from lpcfg.train.treebank import (
     Forest,
@@ -121,6 +121,7 @@ def _train(
         configuration=config.as_json(),
         treebank={"fingerprint": forest.fingerprint, "licence": config.licence},
         sizes=sizes(learned, examples.grammar, examples.node_rule),
+        symbols=symbol_counts(learned),
         members=facts,
         held_out=held_out_facts,
         dev=None if dev is None else _on_dev(dev, model, plain, config, workers, stages),

@@ -16,14 +16,16 @@ Facts = Mapping[str, object]
 class TrainReport:
     """What was learned from what, how well it does on dev, and what each stage spent.
 
-    `members` has, for each estimator, its name, seed and what it says of itself. `held_out` says
-    how many trees were not learned from and how sure the model was of their spans, before the map
-    that was fitted to them. `dev` is None where no dev trees were given.
+    `symbols` counts the nodes of every symbol, the most frequent first. `members` has, for each
+    estimator, its name, seed and what it says of itself. `held_out` says how many trees were not
+    learned from and how sure the model was of their spans, before the map that was fitted to them.
+    `dev` is None where no dev trees were given.
     """
 
     configuration: Facts
     treebank: Facts
     sizes: Mapping[str, int]
+    symbols: Mapping[str, int]
     members: Sequence[Facts]
     held_out: Facts
     dev: Facts | None
@@ -34,6 +36,7 @@ class TrainReport:
             "configuration": dict(self.configuration),
             "treebank": dict(self.treebank),
             "sizes": dict(self.sizes),
+            "symbols": dict(self.symbols),
             "members": [dict(one) for one in self.members],
             "held_out": dict(self.held_out),
             "dev": None if self.dev is None else dict(self.dev),
@@ -104,6 +107,13 @@ def sizes(forest: Forest, grammar: Grammar, node_rule: Ints) -> dict[str, int]:
         "terminals": len(grammar.terminals),
         "lexical_rules": len(grammar.entries),
     }
+
+
+def symbol_counts(forest: Forest) -> dict[str, int]:
+    """How many nodes every symbol has, the most frequent symbol first."""
+    counts = np.bincount(forest.symbol, minlength=len(forest.symbols))
+    order = np.argsort(-counts, kind="stable").tolist()
+    return {forest.symbols[a]: int(counts[a]) for a in order}
 
 
 def unseen(dev: Forest, train: Forest) -> dict[str, object]:

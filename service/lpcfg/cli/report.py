@@ -1,0 +1,61 @@
+"""`lpcfg report`: a model as a page of plots."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from lpcfg.cli.options import Model, Store, Tags
+from lpcfg.cli.terminal import note, progress, result
+from lpcfg.errors import InputError
+from lpcfg.settings import read_settings
+
+
+def report(
+    model: Model,
+    treebank: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="FILE",
+            help="Gold trees to evaluate on now; may be given several times.",
+        ),
+    ] = None,
+    tags: Annotated[Tags, typer.Option(help="Whose part-of-speech tags the parser uses.")] = (
+        Tags.PREDICTED
+    ),
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE.html", help="Written instead of stdout."),
+    ] = None,
+    store: Store = None,
+) -> None:
+    """Draw a model: scores by length and label, calibration, singular values, sizes, training.
+
+    The page is one HTML file that needs nothing else. Scores are those of the training's --dev
+    trees, or those on --treebank.
+    """
+    from lpcfg.measure import measure
+    from lpcfg.model import from_bundle
+    from lpcfg.parser import Parser
+    from lpcfg.report.page import Evaluation, page
+    from lpcfg.store import load
+    from lpcfg.trees import normalize, read
+
+    stored = load(model, read_settings(model_store=store).model_store)
+    evaluation = None
+    if treebank:
+        gold = [tree for raw in read(treebank) if (tree := normalize(raw)) is not None]
+        if not gold:
+            raise InputError(
+                f"expected trees with words in {', '.join(treebank)}, got none: check the files"
+            )
+        with progress() as show:
+            measured = measure(Parser(from_bundle(stored)), gold, tags=tags.value, progress=show)
+        title = ", ".join(Path(name).name for name in treebank)
+        evaluation = Evaluation(f"{title}, {tags.value} tags", measured.as_dict())
+    drawn = page(stored, evaluation)
+    if output is None:
+        result(drawn.rstrip("\n"))
+    else:
+        output.write_text(drawn, encoding="utf-8")
+        note(f"{stored.reference} is drawn in {output}")

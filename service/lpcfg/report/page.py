@@ -1,0 +1,388 @@
+"""The page: what a manifest says of its model, and what an evaluation says, section by section.
+
+A section whose facts a model does not have (it was published without them) is left out.
+"""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from math import prod
+from typing import Any
+
+from lpcfg.report.plots import Bar, Mark, bars, heat, reliability
+from lpcfg.report.style import CSS
+from lpcfg.store import Stored
+
+Facts = Mapping[str, Any]
+
+LABELS = 20
+"""Labels whose F1 is drawn: the most frequent ones."""
+SYMBOLS = 40
+"""Symbols whose singular values are drawn: the most frequent ones."""
+_BYTES = {"F64": 8, "I64": 8, "U64": 8, "F32": 4, "I32": 4, "F16": 2, "U8": 1, "I8": 1, "BOOL": 1}
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Scores by the names of `lpcfg evaluate --json`, and what they were measured on."""
+
+    title: str
+    scores: Facts
+
+
+def page(stored: Stored, evaluation: Evaluation | None = None) -> str:
+    """The whole page. Without an evaluation, scores are those on dev when the model was trained."""
+    manifest: Facts = stored.manifest
+    facts: Facts = manifest.get("facts") or {}
+    dev = facts.get("dev")
+    if evaluation is None and dev:
+        evaluation = Evaluation("the dev trees, when it was trained", dev)
+    sections = [
+        *(_scored(evaluation, stored) if evaluation else ()),
+        _unseen(dev) if dev else "",
+        _spectra(facts),
+        _sizes(manifest, facts),
+        _stages(facts.get("stages", ())),
+        _configuration(facts),
+    ]
+    name = escape(str(stored.reference))
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{name} · lpcfg</title><style>{CSS}</style></head><body>\n"
+        f"{_top(stored, facts, evaluation)}\n<main>\n{_joined(sections)}\n</main></body></html>\n"
+    )
+
+
+def _joined(sections: Iterable[str]) -> str:
+    return "\n".join(section for section in sections if section)
+
+
+def _top(stored: Stored, facts: Facts, evaluation: Evaluation | None) -> str:
+    """The model's name, and a tile for each number that people ask for first."""
+    manifest: Facts = stored.manifest
+    members = facts.get("members", ())
+    tiles: dict[str, str] = {}
+    if evaluation:
+        scores = evaluation.scores
+        tiles["F1, strict"] = f"{scores['f1']:.1f}"
+        tiles["exact trees"] = f"{scores['exact_match']:.1f} %"
+        tiles["tags right"] = f"{scores['tag_accuracy']:.1f} %"
+        if "calibration_error" in scores:
+            tiles["calibration error"] = f"{scores['calibration_error']:.3f}"
+        if "sentences_per_second" in scores:
+            tiles["sentences a second"] = f"{scores['sentences_per_second']:.0f}"
+    if members:
+        tiles["members"] = str(len(members))
+    if "sizes" in facts:
+        tiles["training trees"] = f"{facts['sizes']['trees']:,}"
+    if "stages" in facts:
+        tiles["seconds to train"] = f"{_training_seconds(facts['stages']):.1f}"
+    tiles["on disk"] = _megabytes(sum(file["bytes"] for file in manifest["files"].values()))
+    learned = ", ".join(str(one["estimator"]) for one in members)
+    by = f"Learned by {escape(learned)}. " if learned else ""
+    return (
+        f"<header><h1>{escape(str(stored.reference))}</h1>"
+        f'<p class="muted">{by}Published {escape(str(manifest["created"]))}, '
+        f"hash <code>{escape(stored.reference.hash)}</code>.</p>{_tiles(tiles)}</header>"
+    )
+
+
+def _training_seconds(stages: Sequence[Facts]) -> float:
+    """Without what evaluation took."""
+    return float(sum(one["seconds"] for one in stages if not one["name"].endswith("dev")))
+
+
+# Scores -------------------------------------------------------------------------------------------
+
+
+def _scored(evaluation: Evaluation, stored: Stored) -> list[str]:
+    if "calibration" not in evaluation.scores:
+        return [_f1(evaluation)]
+    return [_f1(evaluation), _calibration(evaluation, stored.grammar.get("calibration"))]
+
+
+def _f1(evaluation: Evaluation) -> str:
+    scores = evaluation.scores
+    labels = dict(list(scores["by_label"].items())[:LABELS])
+    return _section(
+        "F1 by length and by label",
+        f"{scores['sentences']:,} sentences of {escape(evaluation.title)}: "
+        f"precision {scores['precision']:.1f}, recall {scores['recall']:.1f}, "
+        f"F1 {scores['f1']:.1f} (strict; EVALB would print {scores['evalb_f1']:.1f}), "
+        f"{scores['failures']:,} failures. Strokes on the bars are precision and recall.",
+        '<div class="side">'
+        + _figure("by tokens in the sentence", _groups(scores["by_length"], "sentences"))
+        + _figure(f"the {len(labels)} most frequent labels", _groups(labels, "in gold trees"))
+        + "</div>"
+        + _folded(
+            "All labels as numbers",
+            _table(
+                ("label", "precision", "recall", "F1", "count"),
+                (
+                    (
+                        name,
+                        *(f"{one[key]:.1f}" for key in ("precision", "recall", "f1")),
+                        f"{one['count']:,}",
+                    )
+                    for name, one in scores["by_label"].items()
+                ),
+            ),
+        ),
+    )
+
+
+def _groups(groups: Facts, counted: str) -> str:
+    rows = [
+        Bar(
+            name,
+            one["f1"],
+            f"{one['f1']:.1f} · {one['count']:,}",
+            f"{name}: precision {one['precision']:.1f}, recall {one['recall']:.1f}, "
+            f"F1 {one['f1']:.1f}, {one['count']:,} {counted}",
+            (one["precision"], one["recall"]),
+        )
+        for name, one in groups.items()
+    ]
+    return bars(rows, label=f"F1 and how many {counted}", most=100.0, labels_width=64)
+
+
+def _calibration(evaluation: Evaluation, fitted: Any) -> str:
+    raw, served = evaluation.scores["raw_calibration"], evaluation.scores["calibration"]
+    curve = list(zip(*fitted, strict=True)) if fitted else []
+    mapped = (
+        "The line is the map, fitted to trees held out of training."
+        if curve
+        else "This model has no map: it serves probabilities as they are."
+    )
+    before = _figure(
+        f"<strong>Before the map</strong>: error {raw['calibration_error']:.4f}",
+        reliability(_marks(raw), curve, label="reliability before the calibration map"),
+    )
+    after = _figure(
+        f"<strong>As served</strong>: error {served['calibration_error']:.4f}",
+        reliability(_marks(served), (), label="reliability of what is served"),
+    )
+    return _section(
+        "Do probabilities mean what they say?",
+        f"{served['items']:,} labelled spans of {escape(evaluation.title)} with a probability of "
+        "at least 0.05, rivals of the best tree included, in 20 bins. A dot on the diagonal is "
+        f"right as often as it says. {mapped}",
+        f'<div class="side">{before}{after}</div>'
+        + _folded("Bins as numbers", _bins(served["bins"])),
+    )
+
+
+def _marks(measured: Facts) -> list[Mark]:
+    return [
+        Mark(
+            one["mean_probability"],
+            one["accuracy"],
+            one["count"],
+            f"{one['count']:,} spans from {one['lower']:.2f} to {one['upper']:.2f}: stated "
+            f"{one['mean_probability']:.3f}, right {one['accuracy']:.3f}",
+        )
+        for one in measured["bins"]
+        if one["count"]
+    ]
+
+
+def _bins(bins: Sequence[Facts]) -> str:
+    rows = (
+        (
+            f"{one['lower']:.2f}-{one['upper']:.2f}",
+            f"{one['mean_probability']:.3f}",
+            f"{one['accuracy']:.3f}",
+            f"{one['count']:,}",
+        )
+        for one in bins
+        if one["count"]
+    )
+    return _table(("probability", "stated", "right", "spans"), rows)
+
+
+def _unseen(dev: Facts) -> str:
+    shares = {
+        "unknown words": (dev["unseen_words"], dev["tokens"]),
+        "sentences with a new rule": (dev["trees_with_unseen_rules"], dev["trees"]),
+    }
+    tiles = {name: f"{100 * part / whole:.1f} %" for name, (part, whole) in shares.items()}
+    tiles["nodes with a new rule"] = f"{dev['unseen_rules']:,}"
+    tiles["nodes with a new symbol"] = f"{dev['unseen_symbols']:,}"
+    names = ", ".join(f"<code>{escape(name)}</code>" for name in dev["labels"])
+    return _section(
+        "Never seen in training",
+        f"{dev['trees']:,} dev trees of {dev['tokens']:,} tokens were held against the training "
+        "trees.",
+        _tiles(tiles) + (_folded("New symbols", f"<p>{names}</p>") if names else ""),
+    )
+
+
+# The model ----------------------------------------------------------------------------------------
+
+
+def _spectra(facts: Facts) -> str:
+    counts: Mapping[str, int] = facts.get("symbols", {})
+    drawn = [
+        _spectrum(f"member {k}, {one['estimator']}", one, counts)
+        for k, one in enumerate(facts.get("members", ()), start=1)
+        if counts and "singular_values" in one
+    ]
+    if not drawn:
+        return ""
+    return _section(
+        "Singular values by symbol",
+        f"Of Ω of the {SYMBOLS} most frequent symbols, each divided by its first. Those in the "
+        "frame became latent states.",
+        f'<div class="side">{"".join(drawn)}</div>',
+    )
+
+
+def _spectrum(title: str, member: Facts, counts: Mapping[str, int]) -> str:
+    spectra: Mapping[str, Sequence[float]] = member["singular_values"]
+    states = dict(zip(spectra, member["states"], strict=True))
+    rows = [
+        (
+            name,
+            [value / (spectra[name][0] or 1.0) for value in spectra[name]],
+            states[name],
+            f"{name}: {counts[name]:,} nodes, {states[name]} states, "
+            f"first singular value {max(spectra[name], default=0):.3f}",
+        )
+        for name in list(counts)[:SYMBOLS]
+    ]
+    numbers = (
+        (
+            name,
+            f"{counts[name]:,}",
+            str(states[name]),
+            " ".join(f"{value:.2f}" for value in spectra[name]),
+        )
+        for name in counts
+    )
+    widest = max((len(values) for values in spectra.values()), default=0)
+    plot = heat(rows, columns=widest, label=f"singular values by symbol: {title}")
+    table = _table(("symbol", "nodes", "states", "singular values"), numbers)
+    folded = _folded("All symbols as numbers", table)
+    return f"<div>{_figure(escape(title), plot)}{folded}</div>"
+
+
+def _sizes(manifest: Facts, facts: Facts) -> str:
+    tensors: dict[str, int] = {}
+    for name, one in manifest["tensors"].items():
+        size = prod(one["shape"]) * _BYTES[one["dtype"]]
+        group = _room(name)
+        tensors[group] = tensors.get(group, 0) + size
+    rows = sorted(tensors.items(), key=lambda item: -item[1])
+    files = [(f"file {name}", one["bytes"]) for name, one in manifest["files"].items()]
+    plot = bars(
+        [Bar(name, size, _megabytes(size), f"{name}: {size:,} bytes") for name, size in rows],
+        label="bytes of every group of arrays",
+        most=max(tensors.values(), default=0),
+        labels_width=110,
+    )
+    counted = _table(
+        ("what", "how many"),
+        ((key.replace("_", " "), f"{value:,}") for key, value in facts.get("sizes", {}).items()),
+    )
+    listed = _table(("file", "bytes"), ((name, f"{size:,}") for name, size in files))
+    return _section(
+        "Sizes",
+        "",
+        f'<div class="side">{_figure("arrays, by what they are for", plot)}'
+        f"<div>{counted}{listed}</div></div>",
+    )
+
+
+def _room(tensor: str) -> str:
+    """`members.0.parent` is of member 1, `lexicon.share` of the lexicon, `rules` of the grammar."""
+    first, _, rest = tensor.partition(".")
+    if first == "members":
+        return f"member {int(rest.partition('.')[0]) + 1}"
+    return first if rest else "grammar"
+
+
+def _stages(stages: Sequence[Facts]) -> str:
+    if not stages:
+        return ""
+    plot = bars(
+        [
+            Bar(
+                one["name"],
+                one["seconds"],
+                f"{one['seconds']:.2f} s",
+                f"{one['name']}: {one['seconds']:.2f} s, {one['cpu_seconds']:.2f} CPU s",
+            )
+            for one in stages
+        ],
+        label="seconds of every stage",
+        most=max(one["seconds"] for one in stages),
+        labels_width=170,
+    )
+    table = _table(
+        ("stage", "CPU s", "items", "peak", "largest worker"),
+        (
+            (
+                one["name"],
+                f"{one['cpu_seconds']:.2f}",
+                f"{one['items']:,}" if one["items"] else "",
+                _megabytes(one["peak_bytes"]),
+                _megabytes(one["worker_peak_bytes"]) if one["worker_peak_bytes"] else "",
+            )
+            for one in stages
+        ),
+    )
+    return _section(
+        "What training took",
+        "Wall seconds a stage. Peaks are the highest resident memory so far.",
+        f'<div class="side">{_figure("seconds", plot)}{table}</div>',
+    )
+
+
+def _configuration(facts: Facts) -> str:
+    if "configuration" not in facts:
+        return ""
+    treebank = facts.get("treebank", {})
+    told = json.dumps(facts["configuration"], indent=2, ensure_ascii=False)
+    return _section(
+        "Where it comes from",
+        f"Licence of the treebank: {escape(str(treebank.get('licence')))}. "
+        f"Fingerprint: <code>{escape(str(treebank.get('fingerprint')))}</code>.",
+        _folded("Configuration", f"<pre>{escape(told)}</pre>"),
+    )
+
+
+# Pieces -------------------------------------------------------------------------------------------
+
+
+def _section(title: str, lead: str, content: str) -> str:
+    """A section; its title is text, its lead and its content are HTML."""
+    said = f'<p class="muted">{lead}</p>' if lead else ""
+    return f"<section><h2>{title}</h2>{said}{content}</section>"
+
+
+def _tiles(tiles: Mapping[str, str]) -> str:
+    inner = (f"<div><dt>{escape(k)}</dt><dd>{escape(v)}</dd></div>" for k, v in tiles.items())
+    return f'<dl class="tiles">{"".join(inner)}</dl>'
+
+
+def _figure(caption: str, plot: str) -> str:
+    said = f"<figcaption>{caption}</figcaption>" if caption else ""
+    return f"<figure>{said}{plot}</figure>"
+
+
+def _folded(title: str, content: str) -> str:
+    return f"<details><summary>{escape(title)}</summary>{content}</details>"
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    titles = "".join(f'<th scope="col">{escape(name)}</th>' for name in head)
+    body = "".join(
+        f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows
+    )
+    return f'<div class="scroll"><table><tr>{titles}</tr>{body}</table></div>'
+
+
+def _megabytes(size: float) -> str:
+    return f"{size / 1e6:.2f} MB" if size < 1e7 else f"{size / 1e6:.0f} MB"
