@@ -56,7 +56,7 @@ export class ChartPanel {
 
   #read(cell, crossed) {
     byId("cell").replaceChildren(...(cell === null
-      ? [html("p", { class: "muted" }, HINT)]
+      ? [html("p", { class: "muted hint" }, HINT)]
       : readingOf(cell, crossed, this.#store.now.marginals.tokens)));
   }
 }

@@ -10,13 +10,14 @@ import { exact, short, wordRange } from "./numbers.js";
 import { isLitSpan } from "./spotlight.js";
 import { TYPE, fitted, widthOf } from "./type.js";
 
-const NARROWEST = 17;
+const NARROWEST = 12;
 const WIDEST = 56;
-/** From this width on, cells bear their likeliest label. */
-const LABELLED = 40;
+/** Cells this likely bear their likeliest label, where it fits. */
+const LABELLED = 0.25;
 const MARGIN = 16;
 const LONGEST_WORD = 92;
-const SLOPE = (50 * Math.PI) / 180;
+const SMALLEST_WORD = 10.5;
+const SLOPE = 60;
 const ARROWS = { ArrowLeft: "left", ArrowRight: "right", ArrowUp: "up", ArrowDown: "down" };
 
 export class ChartView {
@@ -80,7 +81,7 @@ export class ChartView {
     this.#groups.clear();
     const inTree = new Set(this.#nodes.filter((node) => node.word === null).map(keyOf));
     const cells = this.#shown.map((cell) => this.#cell(cell, plan, inTree));
-    this.picture.replaceChildren(outline(plan), ...cells, overlay(this.#nodes, plan), ...words(plan));
+    this.picture.replaceChildren(outline(plan), overlay(this.#nodes, plan), ...cells, ...words(plan));
     this.#current = this.#groups.has(this.#current) ? this.#current : firstKey(this.#shown);
     this.#groups.get(this.#current)?.group.setAttribute("tabindex", "0");
   }
@@ -88,35 +89,33 @@ export class ChartView {
   #cell(cell, plan, inTree) {
     const share = shareOf(cell);
     const [x, y] = plan.place(cell);
-    const best = cell.labels[0];
+    const isInTree = inTree.has(keyOf(cell));
     const group = svg("g", {
-      class: "cell",
+      class: isInTree ? "cell in-tree" : "cell",
       role: "button",
       tabindex: "-1",
       transform: `translate(${x} ${y})`,
-      "aria-label": this.#words(cell, inTree),
+      "aria-label": this.#words(cell, isInTree),
       "data-key": keyOf(cell),
     });
-    const inner = plan.half * (0.3 + 0.62 * Math.sqrt(share));
+    const inner = plan.half * (0.3 + 0.65 * Math.sqrt(share));
     const shade = svg("path", { class: "shade", d: diamond(inner) });
     shade.style.setProperty("--share", `${share * 100}%`);
     group.append(svg("path", { class: "reach", d: diamond(plan.half) }), shade);
-    if (best && plan.unit >= LABELLED && share >= 0.25) {
-      const most = inner * 1.5;
-      const fits = widthOf(best.label, "tag") <= most;
-      if (fits) group.append(text(best.label, { y: inTree.has(keyOf(cell)) ? -5 : 4 }));
-    }
+    const label = cell.labels[0]?.label ?? "";
+    const room = inner > TYPE.tag.size ? inner * 1.4 : 0;
+    if (share >= LABELLED && widthOf(label, "tag") <= room) group.append(text(label));
     this.#groups.set(keyOf(cell), { group, cell });
     return group;
   }
 
-  #words(cell, inTree) {
+  #words(cell, isInTree) {
     const { start, end } = cell;
     const rivals = cell.labels.map(({ label, probability }) => `${label} ${exact(probability)}`);
     return [
       `${wordRange(start, end)}: ${wordsOf(this.#tokens, start, end)}`,
       rivals.join(", ") || "no label above the threshold",
-      inTree.has(keyOf(cell)) ? "in the tree" : null,
+      isInTree ? "in the tree" : null,
     ].filter(Boolean).join("; ");
   }
 
@@ -203,24 +202,30 @@ export function tableOf(tokens, cells, nodes) {
 /** How large cells are, where they stand, and how words fit under them. */
 function planOf(tokens, room) {
   const n = tokens.length;
-  const unit = Math.min(WIDEST, Math.max(NARROWEST, (room - 2 * MARGIN) / n));
   const names = tokens.map((token) => fitted(token.text, "word", LONGEST_WORD));
   const widest = Math.max(...names.map((name) => widthOf(name, "word")));
-  const steep = widest > unit - 6;
-  const below = steep ? widest * Math.sin(SLOPE) + 16 : 24;
-  const base = MARGIN + (n * unit) / 2 + unit / 2;
+  const unitWith = (left) => Math.min(WIDEST, Math.max(NARROWEST, (room - left - MARGIN) / n));
+  const steep = widest > unitWith(MARGIN) - 6;
+  const letters = steep
+    ? Math.min(TYPE.word.size, Math.max(SMALLEST_WORD, 0.8 * unitWith(MARGIN)))
+    : TYPE.word.size;
+  const reach = (widest * letters) / TYPE.word.size;
+  const slope = (SLOPE * Math.PI) / 180;
   // sloping words reach to the left of their cells
-  const left = MARGIN + (steep ? Math.max(0, widest * Math.cos(SLOPE) - unit / 2) : 0);
+  const left = MARGIN + (steep ? reach * Math.cos(slope) : 0);
+  const unit = unitWith(left);
+  const base = MARGIN + (n * unit) / 2 + unit / 2;
   return {
     n,
     unit,
     half: unit / 2,
     names,
+    letters,
     steep,
     left,
     base,
     width: left + n * unit + MARGIN,
-    height: base + below,
+    height: base + (steep ? reach * Math.sin(slope) + 20 : 28),
     place: ({ start, end }) => [
       left + ((start + end) * unit) / 2,
       base - ((end - start) * unit) / 2,
@@ -242,16 +247,16 @@ function outline({ n, unit, left, base, place }) {
   return svg("path", { class: "outline", d: `${path}Z` });
 }
 
-function words({ names, left, unit, base, steep }) {
+function words({ names, letters, left, unit, base, steep }) {
   return names.map((name, number) => {
     const x = left + (number + 0.5) * unit;
     const y = base + (steep ? 10 : 16);
     return svg("text", {
       class: "word",
       "data-word": number,
-      "font-size": TYPE.word.size,
+      "font-size": letters,
       "text-anchor": steep ? "end" : "middle",
-      transform: steep ? `translate(${x + 4} ${y}) rotate(-50)` : `translate(${x} ${y})`,
+      transform: steep ? `translate(${x + letters / 3} ${y}) rotate(-${SLOPE})` : `translate(${x} ${y})`,
     }, name);
   });
 }
@@ -276,9 +281,9 @@ function overlay(nodes, { place, unit }) {
   );
 }
 
-function text(words, { y }) {
+function text(words) {
   const { size, weight } = TYPE.tag;
-  return svg("text", { y, "text-anchor": "middle", "font-size": size, "font-weight": weight }, words);
+  return svg("text", { y: 4, "text-anchor": "middle", "font-size": size, "font-weight": weight }, words);
 }
 
 function firstKey(cells) {

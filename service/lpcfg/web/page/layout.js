@@ -19,6 +19,8 @@ const WIDEST_FOLDED = 180;
 
 /** Upright: words below, root above. */
 const UPRIGHT = { line: 32, tagLine: 28, pad: 6, gap: 9, rise: 15, word: 22, fold: 22 };
+/** Upright, without numbers under the labels. */
+const PLAIN = { ...UPRIGHT, line: 22, tagLine: 18 };
 /** Sideways: words at the left, root at the right. */
 const SIDEWAYS = { line: 21, tagLine: 19, pad: 6, gap: 5, rise: 16, word: 12, fold: 22 };
 
@@ -29,9 +31,9 @@ const SIDEWAYS = { line: 21, tagLine: 19, pad: 6, gap: 5, rise: 16, word: 12, fo
  * @param folded  set of ids of nodes whose children are not drawn
  */
 export function layout(root, { sideways = false, folded = new Set() } = {}) {
-  const sizes = sideways ? SIDEWAYS : UPRIGHT;
   const top = blockOf(root, folded);
   const blocks = [...preOrder(top)];
+  const sizes = sizesFor(blocks, sideways);
   for (const block of blocks) measure(block, sizes, sideways);
   if (sideways) alignWords(blocks);
   const contour = shape(top, sizes);
@@ -49,6 +51,12 @@ export function layout(root, { sideways = false, folded = new Set() } = {}) {
     sideways,
     blocks: blocks.map((block) => finished(block, sizes, turn)),
   };
+}
+
+function sizesFor(blocks, sideways) {
+  if (sideways) return SIDEWAYS;
+  const nodes = blocks.flatMap((block) => block.nodes);
+  return nodes.some((node) => short(node.probability) !== "") ? UPRIGHT : PLAIN;
 }
 
 // Blocks ------------------------------------------------------------------------------------------

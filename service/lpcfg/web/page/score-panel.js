@@ -9,6 +9,9 @@ import { TreeView } from "./tree-view.js";
 
 const LACKING = { kind: "lacking", sign: "!", words: "the grammar has no such rule or word" };
 
+const PARTS = "The grammar joins two at a time: @VP<NP stands for the first children of a VP, up to an "
+  + "NP; VP|VBZ for a VP whose only child is a VBZ.";
+
 /** Let the reader ask for trees. */
 export function showScores(store, session) {
   const box = byId("brackets");
@@ -47,7 +50,7 @@ function scoreCard(score, number, views) {
     { class: "card" },
     html("header", {}, html("b", {}, `Tree ${number + 1}`), verdict(score)),
     facts(score),
-    score.reason === null ? null : html("p", { class: "reason" }, `Why: ${score.reason}.`),
+    ...reason(score),
     view.element,
   );
 }
@@ -72,6 +75,12 @@ function facts(score) {
     html("div", {}, html("dt", {}, name), html("dd", {}, value))));
 }
 
+function reason(score) {
+  if (score.reason === null) return [];
+  const told = html("p", { class: "reason" }, `Why: ${score.reason}.`);
+  return score.reason.includes("@") ? [told, html("p", { class: "muted" }, PARTS)] : [told];
+}
+
 /** A tree that could not be read; the button leads to the place. */
 function problemCard(problem, number, piece, box) {
   const place = offsetOf(piece.text, problem);
@@ -84,7 +93,7 @@ function problemCard(problem, number, piece, box) {
       },
     },
   }, "Show the place");
-  const lead = place === null ? "" : `Line ${problem.line}, column ${problem.column}: `;
+  const lead = place === null ? "" : `Line ${problem.line} of this tree, column ${problem.column}: `;
   return html(
     "article",
     { class: "card failed" },

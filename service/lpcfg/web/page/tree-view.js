@@ -19,6 +19,8 @@ const SMALLEST = 0.25;
 const LARGEST = 3;
 /** A tree is never made smaller than this by itself: smaller letters are hard to read. */
 const READABLE = 0.75;
+/** The size of a tree that must be scrolled in any case. */
+const COMFORTABLE = 0.85;
 
 export class TreeView {
   #nodes = [];
@@ -86,7 +88,7 @@ export class TreeView {
   fit() {
     const room = this.element.clientWidth;
     const scale = Math.min(1, room > 0 ? room / this.#drawing.width : 1);
-    this.#resize(Math.max(READABLE, scale));
+    this.#resize(scale < READABLE ? COMFORTABLE : scale);
   }
 
   zoomIn() {
@@ -263,8 +265,8 @@ function flagOf({ x, y, width }, { sign }) {
   return svg(
     "g",
     { class: "flag" },
-    svg("circle", { cx: x + width, cy: y, r: 7 }),
-    svg("text", { x: x + width, y: y + 4, "text-anchor": "middle", "font-size": 11 }, sign),
+    svg("circle", { cx: x + width, cy: y, r: 8 }),
+    svg("text", { x: x + width, y: y + 5, "text-anchor": "middle", "font-size": 14 }, sign),
   );
 }
 

@@ -11,6 +11,8 @@ import { pngPicture, svgPicture } from "./picture.js";
 import { TreeView } from "./tree-view.js";
 
 const DIFFERENT = { kind: "differs", sign: "≠", words: "not in all of these trees" };
+/** So many differences are told at once; more are told when asked for. */
+const FEW = 4;
 /** A tree wider than this many times its room is easier to read sideways. */
 const TOO_WIDE = 2.4;
 
@@ -226,5 +228,6 @@ function differences(first, nodes, tokens) {
     html("span", { class: "muted" }, ` ${where}, ${wordRange(node.start, node.end)}`),
   ));
   const title = `Differs from tree 1 in ${rows.length === 1 ? "one node" : `${rows.length} nodes`}`;
-  return html("details", { class: "differences" }, html("summary", {}, title), html("ul", {}, ...items));
+  const open = rows.length <= FEW;
+  return html("details", { class: "differences", open }, html("summary", {}, title), html("ul", {}, ...items));
 }
