@@ -43,7 +43,7 @@ def problem(answer: Any, kind: str) -> Problem:
         (
             {"sentences": [{"tokens": [""]}]},
             "/sentences/0/tokens/0",
-            "String should have at least 1 character",
+            'expected no white space but single blanks inside, got ""',
         ),
         (
             {"sentences": [{"tokens": ["a"], "tags": []}]},

@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -83,7 +84,7 @@ HEAD = b"POST /v1/parse HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\
 
 
 @pytest.fixture(scope="module")
-def impatient(store: Path) -> Process:
+def impatient(store: Path) -> Iterator[Process]:
     settings = {"header_seconds": 1, "body_seconds": 1, "send_seconds": 1, "keep_alive_seconds": 1}
     with Process("small", store, **settings) as process:
         yield process.ready()

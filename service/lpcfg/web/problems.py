@@ -207,6 +207,8 @@ def _detail(error: Mapping[str, Any]) -> str:
         return "expected this member, got none: add it"
     if error["type"] == "extra_forbidden":
         return "expected no such member: remove it, or look for a misspelling"
+    if error["type"] == "string_pattern_mismatch":
+        return f"expected no white space but single blanks inside, got {_shown(error['input'])}"
     for lead in ("Input should be ", "Value error, "):
         if message.startswith(lead):
             expected = message.removeprefix(lead)

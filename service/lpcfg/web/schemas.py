@@ -9,6 +9,8 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, model_validator
 
 Objective = Literal["max-rule", "max-marginal", "max-product"]
+Word = Annotated[str, Field(pattern=r"^[^ \t\n\r\f\v]+( [^ \t\n\r\f\v]+)*$")]
+"""What brackets can hold: no white space but single blanks inside."""
 Text = Annotated[str, Field(examples=["The cat sat on the mat."])]
 
 
@@ -40,8 +42,8 @@ class ConstraintInput(_Request):
 class TokensInput(_Request):
     """A sentence as the caller's own tokens, with what the caller knows of them."""
 
-    tokens: list[Annotated[str, Field(min_length=1)]] = Field(examples=[["Cats", "sleep", "."]])
-    tags: list[str | None] | None = Field(None, examples=[["NNS", None, "."]])
+    tokens: list[Word] = Field(fail_fast=True, examples=[["Cats", "sleep", "."]])
+    tags: list[str | None] | None = Field(None, fail_fast=True, examples=[["NNS", None, "."]])
     id: int | str | None = None
     constraints: list[ConstraintInput] = []
 

@@ -1,6 +1,7 @@
 """What a running service has. One object, made at start, reached through the application."""
 
 import asyncio
+import gc
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -63,6 +64,8 @@ class Service:
         except StoreError as error:
             self.failure = error
             self.on_failure()
+        gc.collect()
+        gc.freeze()  # models are not garbage: the collector need not look through them
 
     def check_room(self) -> None:
         """Raises Refused while starting, and where too much waits already."""

@@ -24,10 +24,9 @@ def parse_task(
 
     def run() -> bytes:
         try:
-            analysis = served.parser.parse([sentence], options, stop)[0]
+            answer = analysis_json(served.parser.parse([sentence], options, stop)[0])
         except InputError as error:
             raise InputError(str(error), pointer=pointer + error.pointer) from error
-        answer = analysis_json(analysis)
         del answer["id"]
         made = encoded(answer)
         cache.put(key, made)
