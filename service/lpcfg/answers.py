@@ -52,8 +52,8 @@ class Labels:
     @cached_property
     def seen(self) -> Bools:
         """Symbols that are constituents: not intermediate, not bare tags."""
-        labels = [k for (_, is_tag), k in self.ids.items() if not is_tag]
-        seen: Bools = self.has[labels].any(axis=0)
+        labels = np.array([k for (_, is_tag), k in self.ids.items() if not is_tag], np.intp)
+        seen: Bools = np.logical_or.reduce(self.has[labels], axis=0)
         return seen
 
     def spelled(self, symbols: Ints) -> tuple[Longs, Ints, Sequence[str]]:

@@ -252,25 +252,29 @@ class Parser:
         return [self._scored(tree, stop) for tree in trees]
 
     def _scored(self, tree: Tree, stop: Stop) -> TreeScore:
-        sentence = Sentence(tokens=tuple(tree.tokens()), forms=tuple(tree.tokens()))
-        stage = self._stages[0]
+        words, tags = tree.tokens(), [leaf.label for leaf in tree.leaves()]
+        sentence = Sentence(tokens=tuple(words), forms=penn_forms(words, tags))
+        own = self._stages[0]
         stree = binarize(tree, horizontal=self.model.horizontal)
-        chart = tree_chart(stage.grammar, stree, self._emissions(sentence))
-        pruned = self._pruned(sentence, stop)
-        whole = None if isinstance(pruned, Analysis) else fine.posteriors(pruned[1], stage.members)
+        chart = tree_chart(own.grammar, stree, self._emissions(sentence))
+        whole, stage = None, own
+        if not isinstance(pruned := self._pruned(sentence, stop), Analysis):
+            stage = pruned[0]
+            whole = fine.posteriors(pruned[1], stage.members)
         log_sentence = whole.log_probability if whole else None
         if isinstance(chart, Missing):
             return TreeScore(None, 0, log_sentence, None, chart.reason, chart.nodes)
-        sign, log = stage.tree_probability(chart)
+        sign, log = own.tree_probability(chart)
         if sign == 0:
-            root = stree.label
-            return TreeScore(None, 0, log_sentence, None, f"`{root}` is never a root", (0,))
-        reason = conditional = None
-        if whole is None or sign * whole.sign <= 0:
+            reason = f"`{stree.label}` is never a root"
+            return TreeScore(None, 0, log_sentence, None, reason, (0,))
+        if whole is None or stage is not own:
+            reason = "pruning left no analysis of the sentence to compare the tree with"
+            return TreeScore(log, sign, log_sentence, None, reason)
+        if sign != whole.sign:
             reason = "p(tree) and p(sentence) differ in sign: their ratio is no probability"
-        else:
-            conditional = log - whole.log_probability
-        return TreeScore(log, sign, log_sentence, conditional, reason)
+            return TreeScore(log, sign, log_sentence, None, reason)
+        return TreeScore(log, sign, log_sentence, log - whole.log_probability, None)
 
     def _glued(
         self,
