@@ -9,23 +9,17 @@ number of EM steps is chosen on the first half of the development text; `dev` is
 import argparse
 import json
 import os
-import platform
-import resource
-import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from functools import cache
-from importlib.metadata import version
 from pathlib import Path
+
+from benchmarks.environment import ROOT, Record, environment
 
 from lpcfg.lm.corpus import Sentence, read_sentences
 from lpcfg.lm.estimate import Options, train_lm
 from lpcfg.lm.kneser_ney import KneserNey
 
-Record = dict[str, object]
-
-ROOT = Path(__file__).resolve().parents[1]
 STATES = (2, 4, 8, 16, 32, 128, 256)
 VARIANTS = {
     "em, c = 0": Options("em", prior=0.0),
@@ -109,35 +103,6 @@ def measure(
                 **model.training.model_dump(),
                 **environment(seed),
             }
-
-
-@cache
-def _commit() -> str | None:
-    """The checkout's commit when the benchmark began."""
-    asked = subprocess.run(
-        ["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True
-    )
-    return asked.stdout.strip() or None
-
-
-def environment(seed: int) -> Record:
-    """What the figures depend on."""
-    return {
-        "seed": seed,
-        "peak_rss_mb": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000),
-        "threads": os.environ.get("OMP_NUM_THREADS", "all"),
-        "cpu": _cpu(),
-        "python": platform.python_version(),
-        **{package: version(package) for package in ("numpy", "scipy", "numba")},
-        "commit": _commit(),
-    }
-
-
-def _cpu() -> str:
-    information = Path("/proc/cpuinfo")
-    lines = information.read_text().splitlines() if information.exists() else []
-    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.processor()
 
 
 def table(records: list[Record], states: list[int]) -> str:

@@ -103,7 +103,7 @@ def measure(
 ) -> Measured:
     """Parse the words of normalized trees, with their tags if `tags` is gold, and compare."""
     show = progress or (lambda *_: None)
-    sentences = [_sentence(tree, tags) for tree in gold]
+    sentences = [sentence_of(tree, tags) for tree in gold]
     options = Options(objective=objective)
     parser.parse(sentences[:1], options)  # whatever has to be loaded or compiled
     analyses, seconds = _parsed(parser, sentences, options, show)
@@ -117,7 +117,8 @@ def measure(
     )
 
 
-def _sentence(tree: Tree, tags: Tags) -> Sentence:
+def sentence_of(tree: Tree, tags: Tags) -> Sentence:
+    """What a parser is told of a gold tree."""
     leaves = tree.leaves()
     words = tuple(leaf.word or "" for leaf in leaves)
     given = tuple(leaf.label for leaf in leaves) if tags == "gold" else None
@@ -175,7 +176,7 @@ def _examined(parser: Parser, tags: Tags, gold: Sequence[Tree]) -> Examined:
     trees: list[Tree | None] = []
     raw, served, correct = [np.empty(0)], [np.empty(0)], [np.empty(0, np.bool_)]
     for tree in gold:
-        sentence = _sentence(tree, tags)
+        sentence = sentence_of(tree, tags)
         analysis, table = parser.examine(sentence)
         trees.append(_tree(analysis))
         if table is None:

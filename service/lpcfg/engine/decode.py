@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from lpcfg.engine import kernels
-from lpcfg.engine.coarse import Unfinished
+from lpcfg.engine.coarse import Pruned, Unfinished
 from lpcfg.engine.fine import Posteriors
 from lpcfg.errors import InputError
 from lpcfg.grammar import Doubles, Longs
@@ -67,16 +67,20 @@ def scores(posteriors: Posteriors, objective: str) -> Scores:
 
 def best(posteriors: Posteriors, objective: str) -> Derivation:
     """The derivation of the whole sentence with the highest score."""
-    chart = posteriors.pruned.chart
-    weights = scores(posteriors, objective)
+    return best_by(scores(posteriors, objective), posteriors.pruned)
+
+
+def best_by(weights: Scores, pruned: Pruned) -> Derivation:
+    """The derivation of the whole sentence with the highest sum of these scores."""
+    chart = pruned.chart
     total, back = kernels.best_tree(chart, weights.item, weights.edge)
-    root = max(_roots(posteriors), key=lambda t: total[t] + weights.root[t])
+    root = max(_roots(pruned), key=lambda t: total[t] + weights.root[t])
     items = _followed(chart, back, root)
     return Derivation(float(total[root] + weights.root[root]), items)
 
 
-def _roots(posteriors: Posteriors) -> range:
-    chart, n = posteriors.pruned.chart, posteriors.pruned.length
+def _roots(pruned: Pruned) -> range:
+    chart, n = pruned.chart, pruned.length
     first = len(chart.symbol)
     while first and chart.start[first - 1] == 0 and chart.end[first - 1] == n:
         first -= 1
@@ -97,7 +101,7 @@ def k_best(posteriors: Posteriors, objective: str) -> Iterator[Derivation]:
     """All derivations of the whole sentence, best first, worked out as they are asked for."""
     weights = scores(posteriors, objective)
     lazy = _Lazy(posteriors.pruned.chart, weights)
-    queue = [(-lazy.score(t, 0) - weights.root[t], t, 0) for t in _roots(posteriors)]
+    queue = [(-lazy.score(t, 0) - weights.root[t], t, 0) for t in _roots(posteriors.pruned)]
     heapq.heapify(queue)
     while queue:
         cost, t, rank = heapq.heappop(queue)

@@ -1,0 +1,249 @@
+"""The experiments of the 2013 paper (NAACL, section 4.3 and tables 2 and 3) on our treebanks.
+
+    OMP_NUM_THREADS=1 python -m benchmarks.spectral_tables --write docs/results.md
+
+F1 by the number of states, with the whole recipe and without parts of it; the CPU seconds of every
+stage. `--json` prints an object a line instead; `--write` puts the tables in their place in a
+file. Everything but what a row leaves out is at its default; F1 is strict, over dev sentences
+evenly spread, tagged by the parser itself and with gold tags.
+"""
+
+import argparse
+import json
+import os
+import shlex
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+from benchmarks.environment import ROOT, Record, environment
+
+from lpcfg.analysis import Analysis, Sentence
+from lpcfg.answers import Labels
+from lpcfg.engine import decode, fine, kernels
+from lpcfg.engine.coarse import Coarse, Pruned, Thresholds
+from lpcfg.evaluate import score
+from lpcfg.lexicon import Emitter
+from lpcfg.measure import Tags, sentence_of
+from lpcfg.model import Model
+from lpcfg.parser import Parser
+from lpcfg.train.config import TrainingConfig, member
+from lpcfg.train.features import SIMPLE_TEMPLATES
+from lpcfg.train.pipeline import train
+from lpcfg.trees import Tree, normalize, read
+
+STATES = (4, 8, 16, 24, 32)
+TAGS: tuple[Tags, ...] = ("predicted", "gold")
+WHOLE = "the whole recipe"
+SIGNED = "without abs μ"
+DIVIDED = "without abs μ, divided by p(x)"
+VARIANTS: Mapping[str, Mapping[str, object]] = {
+    WHOLE: {},
+    "without smoothing": {"smoothing": False},
+    "without scaling": {"scaling": False},
+    "simple features": {"templates": SIMPLE_TEMPLATES},
+}
+PAPER: Mapping[str, Mapping[int, float]] = {
+    WHOLE: {8: 85.60, 16: 87.77, 24: 88.53, 32: 88.82},
+    "without smoothing": {8: 85.05, 16: 86.84, 24: 86.47, 32: 86.47},
+    "without scaling": {32: 84.40},
+    "simple features": {8: 86.44, 16: 86.86, 24: 87.24, 32: 88.07},
+    SIGNED: {32: 80.61},
+}
+"""On section 22 of the Penn treebank, with a tagger's tags."""
+
+
+def main() -> None:
+    arguments = _arguments()
+    records: list[Record] = []
+    for bank in arguments.banks:
+        for record in measure(arguments.data / bank, arguments.states, arguments.sentences):
+            records.append(record)
+            print(json.dumps(record), file=None if arguments.json else sys.stderr, flush=True)
+    if arguments.write:
+        _put(arguments.write, _page(records))
+    elif not arguments.json:
+        print(_page(records))
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    data = Path(os.environ.get("LPCFG_DATA", ROOT.parent / "shared" / "data"))
+    parser.add_argument("--data", type=Path, default=data, help="folder of BANK/{train,dev}.mrg")
+    parser.add_argument("--banks", nargs="+", default=["craft", "gum"])
+    parser.add_argument("--states", type=int, nargs="+", default=list(STATES))
+    parser.add_argument("--sentences", type=int, default=550, help="of dev, at least, if there are")
+    parser.add_argument("--json", action="store_true", help="one object a line")
+    parser.add_argument("--write", type=Path, metavar="FILE", help="put the tables there")
+    return parser.parse_args()
+
+
+# Measuring ----------------------------------------------------------------------------------------
+
+
+def measure(bank: Path, states: Sequence[int], sentences: int) -> Iterator[Record]:
+    """A record for the treebank PCFG, then for every variant at every number of states."""
+    dev = [tree for tree in map(normalize, read(bank / "dev.mrg")) if tree is not None]
+    gold = dev[:: max(1, len(dev) // sentences)]
+    config = TrainingConfig(members=(member("counts"),))
+    yield from _trained(bank, gold, "counts, m = 1", 1, config)
+    for m in states:
+        for name, settings in VARIANTS.items():
+            config = TrainingConfig(members=(member("spectral", states=m, **settings),))
+            yield from _trained(bank, gold, name, m, config)
+
+
+def _trained(
+    bank: Path, gold: Sequence[Tree], name: str, m: int, config: TrainingConfig
+) -> Iterator[Record]:
+    """A record for the variant; for the whole recipe, also for decoding without magnitudes."""
+    model, report = train(bank / "train.mrg", config)
+    common = {"bank": bank.name, "states": m, "sentences": len(gold), **environment(config.seed)}
+    parser = Parser(model)
+    analyses = {tags: _parsed(parser, gold, tags) for tags in TAGS}
+    negative = [one.negative for one in analyses["predicted"][0]]
+    yield {
+        "variant": name,
+        **common,
+        **{f"f1_{tags}": _f1(gold, found) for tags, (found, _) in analyses.items()},
+        "negative_share": sum(negative) / len(negative),
+        "mean_states": float(np.mean([member.states.mean() for member in model.members] or 1.0)),
+        "sentences_per_cpu_second": len(gold) / analyses["predicted"][1],
+        "stages": {stage.name: stage.cpu_seconds for stage in report.stages},
+    }
+    if name == WHOLE:
+        signed = Signed(model, parser)
+        for variant, divided in ((SIGNED, False), (DIVIDED, True)):
+            scores = {
+                f"f1_{tags}": score(
+                    (tree, signed.tree(sentence_of(tree, tags), divided=divided)) for tree in gold
+                ).brackets.f1
+                for tags in TAGS
+            }
+            yield {"variant": variant, **common, **scores}
+
+
+def _parsed(parser: Parser, gold: Sequence[Tree], tags: Tags) -> tuple[list[Analysis], float]:
+    """Analyses, and the CPU seconds that they took once everything was warm."""
+    sentences = [sentence_of(tree, tags) for tree in gold]
+    parser.parse(sentences[:1])
+    start = time.process_time()
+    return parser.parse(sentences), time.process_time() - start
+
+
+def _f1(gold: Sequence[Tree], found: Sequence[Analysis]) -> float:
+    trees = (one.parses[0].tree if one.parses else None for one in found)
+    return score(zip(gold, trees, strict=True)).brackets.f1
+
+
+class Signed:
+    """Decodes as the parser does, by the sum of rule marginals, but with their signs.
+
+    Undivided marginals are those of NAACL 3.3: where p(x) came out negative all signs are flipped.
+    """
+
+    def __init__(self, model: Model, parser: Parser) -> None:
+        lexicon = model.lexicon
+        self._emit = Emitter(model.grammar, lexicon)
+        self._coarse = Coarse(model.coarse, model.context, lexicon.tag_of, lexicon.chain_share)
+        self._member = fine.relative(model.members[0], model.coarse)
+        self._labels = Labels.of(model.grammar)
+        self._parser = parser
+
+    def tree(
+        self, sentence: Sentence, *, divided: bool = False, magnitudes: bool = False
+    ) -> Tree | None:
+        """The best tree; the parser's own where this grammar does not span the sentence."""
+        emissions = self._emit(sentence.forms or sentence.tokens, sentence.tags)
+        pruned = self._coarse.prune(emissions, Thresholds())
+        if not isinstance(pruned, Pruned):
+            (found,) = self._parser.parse([sentence])
+            return found.parses[0].tree if found.parses else None
+        total, _, item, edge = kernels.fine_pass(
+            pruned.chart, pruned.item, pruned.edge, self._member, pruned.length
+        )
+        if magnitudes:
+            item, edge = np.abs(item), np.abs(edge)
+        elif not divided:
+            item, edge = item * np.sign(total), edge * np.sign(total)
+        best = decode.best_by(decode.Scores(item, edge, np.zeros(len(item))), pruned)
+        return self._labels.trees(pruned.chart, best.items, sentence.tokens)[0]
+
+
+# Telling ------------------------------------------------------------------------------------------
+
+
+def _page(records: Sequence[Record]) -> str:
+    first = records[0]
+    command = shlex.join(["python", "-m", "benchmarks.spectral_tables", *sys.argv[1:]])
+    parts = [
+        f"`OMP_NUM_THREADS={first['threads']} {command}`, commit {first['commit']}, "
+        f"{first['cpu']}, numpy {first['numpy']}, numba {first['numba']}, seed {first['seed']}."
+    ]
+    for bank in dict.fromkeys(record["bank"] for record in records):
+        mine = [record for record in records if record["bank"] == bank]
+        parts += [
+            f"### {bank}/dev, {mine[0]['sentences']} sentences: F1 with own tags / gold tags",
+            _f1_table(mine),
+            f"### {bank}/train: CPU seconds of every stage, {WHOLE}",
+            _time_table(mine),
+        ]
+    return "\n\n".join(parts)
+
+
+def _f1_table(records: Sequence[Record]) -> str:
+    columns = _states(records)
+    rows = [["", *(f"m = {m}" for m in columns)]]
+    counts, *_ = records
+    rows.append([counts["variant"], *[_f1_cell(counts)] * len(columns)])
+    found = {(record["variant"], record["states"]): record for record in records}
+    for name in (*VARIANTS, SIGNED, DIVIDED):
+        rows.append([name, *(_f1_cell(found[name, m]) for m in columns)])
+        if name in PAPER:
+            paper = (PAPER[name].get(m) for m in columns)
+            cells = ("" if f1 is None else f"{f1:.2f}" for f1 in paper)
+            rows.append([f"{name}, paper (WSJ 22)", *cells])
+    shares = (found[WHOLE, m]["negative_share"] for m in columns)
+    rows.append(["sentences with p(x) < 0", *(f"{100 * share:.1f} %" for share in shares)])
+    kept = (found[WHOLE, m]["mean_states"] for m in columns)
+    rows.append(["states a symbol, mean", *(f"{states:.1f}" for states in kept)])
+    return _markdown(rows)
+
+
+def _f1_cell(record: Record) -> str:
+    return f"{record['f1_predicted']:.2f} / {record['f1_gold']:.2f}"
+
+
+def _time_table(records: Sequence[Record]) -> str:
+    columns = _states(records)
+    found = {record["states"]: record for record in records if record["variant"] == WHOLE}
+    rows = [["", *(f"m = {m}" for m in columns)]]
+    stages = [found[m]["stages"] for m in columns]
+    rows += [[name, *(f"{spent[name]:.2f}" for spent in stages)] for name in stages[0]]
+    rows.append(["all", *(f"{sum(spent.values()):.2f}" for spent in stages)])
+    speed = (found[m]["sentences_per_cpu_second"] for m in columns)
+    rows.append(["then: sentences parsed a CPU second", *(f"{rate:.0f}" for rate in speed)])
+    return _markdown(rows)
+
+
+def _states(records: Sequence[Record]) -> list[int]:
+    return [record["states"] for record in records if record["variant"] == WHOLE]
+
+
+def _markdown(rows: Sequence[Sequence[str]]) -> str:
+    lines = [rows[0], ["---"] * len(rows[0]), *rows[1:]]
+    return "\n".join(f"| {' | '.join(row)} |" for row in lines)
+
+
+def _put(path: Path, text: str) -> None:
+    """Between the two marks of this benchmark in a file."""
+    begin, end = "<!-- spectral_tables: begin -->", "<!-- spectral_tables: end -->"
+    before, _, rest = path.read_text(encoding="utf-8").partition(begin)
+    _, _, after = rest.partition(end)
+    path.write_text(f"{before}{begin}\n{text}\n{end}{after}", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
