@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from lpcfg.errors import TrainingError
 from lpcfg.grammar import Grammar, Ints, Tables
-from lpcfg.train import clustering, counts, em, spectral
+from lpcfg.train import clustering, counts, em, pivot, spectral
 from lpcfg.train.stages import Stages
 from lpcfg.train.treebank import Forest
 
@@ -107,6 +107,8 @@ ESTIMATORS: Mapping[str, Estimator] = {
     "clustering": Estimator(clustering.ClusteringConfig, _by(clustering.estimate)),
     "clustering+em": Estimator(clustering.ClusteringEmConfig, _choosing(clustering.estimate_em)),
     "em": Estimator(em.EmConfig, _choosing(em.estimate)),
+    "pivot": Estimator(pivot.PivotConfig, _by(pivot.estimate)),
+    "pivot+em": Estimator(pivot.PivotEmConfig, _choosing(pivot.estimate_em)),
 }
 
 

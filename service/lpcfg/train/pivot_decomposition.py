@@ -289,7 +289,14 @@ ALIGNMENT_STEPS = 5000
 """Bound on the EM steps of `align_states`; matrices of tens of states settle in hundreds."""
 
 
-def align_states(matrix: Matrix, weights: Doubles, emitted: Doubles) -> Doubles:
+def align_states(
+    matrix: Matrix,
+    weights: Doubles,
+    emitted: Doubles,
+    *,
+    steps: int = ALIGNMENT_STEPS,
+    settled: float = ALIGNED,
+) -> Doubles:
     """t(h'|h), (m, m) [h, h'], rows sum to one: the h' of `emitted` as the h of `weights` (step 3).
 
     Maximises Σ_{f,g} Q_{f,g} log Σ_{h,h'} p(h|f) t(h'|h) s(g|h'), concave in t, by EM. With exact
@@ -299,7 +306,7 @@ def align_states(matrix: Matrix, weights: Doubles, emitted: Doubles) -> Doubles:
     m = weights.shape[1]
     transitions = np.full((m, m), 1.0 / m)
     ratio = table.copy()
-    for _ in range(ALIGNMENT_STEPS):
+    for _ in range(steps):
         _divide_by_model(
             table.indptr, table.indices, table.data, weights @ transitions, emitted, ratio.data
         )
@@ -308,7 +315,7 @@ def align_states(matrix: Matrix, weights: Doubles, emitted: Doubles) -> Doubles:
         updated = np.divide(expected, sums, out=transitions.copy(), where=sums > 0)
         moved = float(np.abs(updated - transitions).max())
         transitions = updated
-        if moved <= ALIGNED:
+        if moved <= settled:
             break
     return transitions
 
