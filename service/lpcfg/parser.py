@@ -24,7 +24,7 @@ from lpcfg.analysis import (
 )
 from lpcfg.answers import Answers, Labels, SpanTable, as_words, constituents_of, places
 from lpcfg.engine import decode, fine
-from lpcfg.engine.coarse import Coarse, ContextTables, Limits, Pruned, Thresholds, Unfinished
+from lpcfg.engine.coarse import TRIES, Coarse, ContextTables, Limits, Pruned, Thresholds, Unfinished
 from lpcfg.engine.decode import Derivation
 from lpcfg.engine.fine import Posteriors
 from lpcfg.engine.kernels import Chart
@@ -78,11 +78,17 @@ class _Stage:
         return (sign, float(coarse + ratio)) if np.isfinite(coarse) else (0, -np.inf)
 
     def prune(
-        self, emissions: Emissions, thresholds: Thresholds, limits: Limits | None
+        self,
+        emissions: Emissions,
+        thresholds: Thresholds,
+        limits: Limits | None,
+        tries: int,
+        stop: Stop,
     ) -> Pruned | Unfinished:
+        """The chart of the words, whose preterminals are numbered as the model's own."""
         if self.shift:
             emissions = replace(emissions, symbol=emissions.symbol + np.int32(self.shift))
-        return self.coarse.prune(emissions, thresholds, limits)
+        return self.coarse.prune(emissions, thresholds, limits, tries=tries, stop=stop)
 
 
 class Parser:
@@ -159,13 +165,16 @@ class Parser:
             word = sentence.tokens[empty[0]]
             return _failed(sentence, f"the model does not know the word `{word}` and cannot guess")
         thresholds = self._thresholds.given_tags() if sentence.tags else self._thresholds
+        tries = TRIES
         for stage in self._stages:
             limits = _limits(sentence.constraints, stage.labels, len(sentence.tokens))
-            found = stage.prune(emissions, thresholds, limits)
+            found = stage.prune(emissions, thresholds, limits, tries, stop)
             stop.check()
             if isinstance(found, Pruned):
                 return stage, found
             unfinished = stage, found
+            # the fallback has one chance, with the estimates that the grammar itself had last
+            thresholds, tries = thresholds.wider(TRIES - 1), 1
         if sentence.constraints:
             return _failed(sentence, "no analysis has all constituents asked for: ask for fewer")
         return self._glued(sentence, emissions, *unfinished)

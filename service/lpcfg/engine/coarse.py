@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from lpcfg.analysis import Stop
 from lpcfg.engine import kernels
 from lpcfg.engine.kernels import Bounds, Chart, Rules, Words
 from lpcfg.grammar import Bools, Doubles, Emissions, Ints, Tables, frozen
@@ -26,10 +27,14 @@ class Thresholds:
 
     def given_tags(self) -> "Thresholds":
         """For words with tags, which leave fewer candidates and make estimates less exact."""
-        return replace(self, estimate=self.estimate * WIDER)
+        return replace(self, estimate=self.estimate * 1e-3)
+
+    def wider(self, times: int) -> "Thresholds":
+        """For another try, after the chart had no analysis so many times."""
+        return replace(self, estimate=self.estimate * WIDER**times)
 
 
-TRIES, WIDER = 3, 1e-3
+TRIES, WIDER = 3, 1e-2
 """Charts built before a sentence is given up, and how the estimate's threshold falls each time."""
 
 
@@ -81,7 +86,13 @@ class Coarse:
         )
 
     def prune(
-        self, emissions: Emissions, thresholds: Thresholds, limits: "Limits | None" = None
+        self,
+        emissions: Emissions,
+        thresholds: Thresholds,
+        limits: "Limits | None" = None,
+        *,
+        tries: int = TRIES,
+        stop: Stop | None = None,
     ) -> Pruned | Unfinished:
         """The chart of what may be, or what there is of it where nothing spans the sentence."""
         n = emissions.length
@@ -89,8 +100,10 @@ class Coarse:
         left, right, weight, exponent = kernels.look_around(words, self._context)
         words = words._replace(weight=weight)
         limits = limits or Limits.none(n)
-        for attempt in range(TRIES):
-            least = thresholds.estimate * WIDER**attempt
+        for attempt in range(tries):
+            if stop is not None:
+                stop.check()
+            least = thresholds.wider(attempt).estimate
             chart = kernels.build_chart(self._rules, words, left, right, limits.bounds(least))
             total, item, edge = kernels.coarse_posteriors(chart, self._rules.root, n)
             if total == 0.0:

@@ -25,6 +25,10 @@ _EDGE_SHARE = 0.03
 """An edge whose estimate is below this share of what an item needs is not looked at."""
 
 
+_CROWD = 400
+"""Items that may end at one word before each further one makes it harder for the next."""
+
+
 class Rules(NamedTuple):
     """The coarse grammar by pairs of children: rules pair_start[p] : pair_start[p + 1] have the
     children of pair p = pair[b, c]; -1 means no rule, and best[p] is their largest q."""
@@ -207,14 +211,16 @@ def build_chart(rules, words, left, right, bounds):  # type: ignore[no-untyped-d
     parent, q = rules.parent, rules.q
     most = (pair_start[1:] - pair_start[:-1]).max()
     for k in range(1, n + 1):
-        lead[k] = 0.0
+        lead[k], column = 0.0, items
         for i in range(k - 1, -1, -1):
             n_found, n_new = 0, 0
             brightest = 0.0
             for a in range(symbols):
                 outlook[a] = left[i, a] * right[k, a]
                 brightest = max(brightest, outlook[a])
-            least = bounds.least * lead[k] / lead[i]
+            crowd = max((items - column) / _CROWD - 1.0, 0.0)
+            ahead = lead[k] / lead[i] if lead[i] > 0.0 else 1.0
+            least = bounds.least * ahead * 256.0**crowd
             least_edge = least * _EDGE_SHARE
             negligible = least_edge / brightest if brightest > 0.0 else np.inf
             cell_start[i, k] = items
