@@ -241,9 +241,9 @@ def _watched(spent: dict[str, float], name: str, owner: object, attribute: str) 
     """Adds the seconds of every call to spent[name]."""
     function = getattr(owner, attribute)
 
-    def watched(*given: Any) -> Any:
+    def watched(*given: Any, **named: Any) -> Any:
         started = time.perf_counter()
-        result = function(*given)
+        result = function(*given, **named)
         spent[name] += time.perf_counter() - started
         return result
 

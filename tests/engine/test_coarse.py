@@ -121,10 +121,9 @@ def kept_by_definition(whole: Pruned, least_item: float, least_edge: float) -> t
 def test_estimates_fall_until_there_is_an_analysis(case: Case, size: float) -> None:
     assume(isinstance(case.prune(), Pruned))
     found = case.prune(Thresholds(10**size, 0.0, 0.0))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("lpcfg.engine.coarse.TRIES", 1)
-        widths = [Thresholds(10**size * WIDER**attempt, 0.0, 0.0) for attempt in range(TRIES)]
-        tries = [case.prune(width) for width in widths]
+    coarse = coarse_of(case.coarse)
+    widths = [Thresholds(10**size * WIDER**attempt, 0.0, 0.0) for attempt in range(TRIES)]
+    tries = [coarse.prune(case.emissions, width, tries=1) for width in widths]
     first = next((one for one in tries if isinstance(one, Pruned)), tries[-1])
     assert type(found) is type(first)
     assert item_keys(found.chart) == item_keys(first.chart)

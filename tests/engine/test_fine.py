@@ -312,7 +312,7 @@ def beside_exact(
     """A sentence's posteriors and the exact engine's."""
     parser = Parser(model, thresholds=thresholds)
     emissions = parser._emissions(Sentence(tuple(words)))
-    chart = parser._stages[0].prune(emissions, thresholds, None)
+    chart = parser._stages[0].coarse.prune(emissions, thresholds)
     assert isinstance(chart, Pruned)
     case = Case(model.coarse, model.members, emissions)
     return signed(case, chart), exact(model.members[0], emissions)

@@ -145,7 +145,7 @@ class _Lazy:
         return self._best[t] if rank == 0 else -self._ranked[t].found[rank].cost
 
     def exists(self, t: int, rank: int) -> bool:
-        """Whether an item has so many derivations; works out what that takes."""
+        """Whether an item has a derivation of a rank above 0; works out what that takes."""
         stack = [(t, rank)]
         while stack:
             top, wanted = stack[-1]
@@ -161,7 +161,7 @@ class _Lazy:
                 state.found.append(heapq.heappop(state.waiting))
             else:
                 state.exhausted = True
-        return rank == 0 or rank < len(self._of(t).found)
+        return rank < len(self._of(t).found)
 
     def items(self, t: int, rank: int) -> tuple[int, ...]:
         """The items of a derivation, in pre-order."""
@@ -176,9 +176,7 @@ class _Lazy:
         return tuple(items)
 
     def _is_settled(self, t: int, rank: int) -> bool:
-        """Whether it is known if an item has a derivation of this rank."""
-        if rank == 0:
-            return True
+        """Whether it is known if an item has a derivation of this rank, above 0."""
         state = self._of(t)
         return rank < len(state.found) or state.exhausted
 
