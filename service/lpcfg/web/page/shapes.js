@@ -14,9 +14,7 @@ const GAUGE = 2;
 
 /** The lines between a block and its children, one shape for each. */
 export function edgeShapes(block) {
-  const shapes = block.edges.map(({ points }) => line("edge", rounded(points)));
-  if (block.triangle) shapes.push(line("triangle", `M${block.triangle.map(at).join("L")}Z`));
-  return shapes;
+  return block.edges.map(({ points }) => line("edge", rounded(points)));
 }
 
 /** A node's label in its box, its number, and a gauge as long as it is probable. */
@@ -39,10 +37,11 @@ export function nodeShapes({ node, box }, block, sideways) {
   return shapes;
 }
 
-/** The word of a leaf, or the words of a folded node. */
-export function textShape(block, sideways) {
+/** The word of a leaf, or the words of a folded node under a triangle; nothing elsewhere. */
+export function textShapes(block, sideways) {
+  if (block.text === null) return [];
   const { x, y, width, height } = block.textBox;
-  return {
+  const words = {
     kind: "text",
     role: block.isFolded ? "folded-words" : "word",
     type: "word",
@@ -51,6 +50,8 @@ export function textShape(block, sideways) {
     y: y + height / 2 + (sideways ? 5 : 6),
     anchor: sideways ? "start" : "middle",
   };
+  if (!block.isFolded) return [words];
+  return [line("triangle", `M${block.triangle.map(at).join("L")}Z`), words];
 }
 
 /** All shapes of a placed tree, edges first. */
@@ -58,7 +59,7 @@ export function* shapesOf({ blocks, sideways }) {
   for (const block of blocks) yield* edgeShapes(block);
   for (const block of blocks) {
     for (const one of block.nodes) yield* nodeShapes(one, block, sideways);
-    if (block.text !== null) yield textShape(block, sideways);
+    yield* textShapes(block, sideways);
   }
 }
 

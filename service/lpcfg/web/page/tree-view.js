@@ -8,7 +8,7 @@
 import { html, svg } from "./dom.js";
 import { layout } from "./layout.js";
 import { exact, short, wordRange } from "./numbers.js";
-import { edgeShapes, nodeShapes, textShape } from "./shapes.js";
+import { edgeShapes, nodeShapes, textShapes } from "./shapes.js";
 import { isLitSpan } from "./spotlight.js";
 import { TYPE } from "./type.js";
 
@@ -134,7 +134,7 @@ export class TreeView {
     });
     group.append(...nodeShapes(one, block, sideways).map(element));
     if (mark) group.append(flagOf(one.box, mark));
-    if (isLast && block.text !== null) group.append(element(textShape(block, sideways)));
+    if (isLast) group.append(...textShapes(block, sideways).map(element));
     this.#groups.set(node.id, group);
     return group;
   }

@@ -1,0 +1,161 @@
+"""A reader at the page: a real service, a real Chromium, and what the reader does there."""
+
+import re
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+from benchmarks.serving import Process
+from playwright.sync_api import Browser, Locator, Page, Request, Response, sync_playwright
+
+from lpcfg.train.config import TrainingConfig
+from lpcfg.train.pipeline import train_and_publish
+
+ROOT = Path(__file__).resolve().parents[2]
+# As root in a container there is no sandbox to be had; the others keep it from calling home.
+FLAGS = (
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+DESKTOP = (1280, 900)
+PHONE = (390, 844)
+
+# Sentences of words that the small treebank knows, and as long as their names say.
+WORDS_5 = "The old man danced ."
+WORDS_20 = (
+    "The old man who sells books in the market saw the small bird near the river with a telescope ."
+)
+WORDS_60 = (
+    "When the bell rang in the morning , the children who live near the river ran into the garden "
+    "because they saw the old man with the red telescope , and the teacher said that she liked "
+    "the small house that they built in the park because it has a new roof and the king can see "
+    "the river ."
+)
+
+
+def of_words(number: int) -> str:
+    """A sentence of so many words."""
+    clause = ["the", "old", "man", "saw", "the", "small", "dog", "near", "the", "river", "and"]
+    words = (clause * (number // len(clause) + 1))[: number - 1]
+    return " ".join([*words, "."]).capitalize()
+
+
+@dataclass
+class Reader:
+    """A page, and what it asked for and complained about."""
+
+    page: Page
+    origin: str
+    requests: list[Request] = field(default_factory=list)
+    complaints: list[str] = field(default_factory=list)
+
+    def open(self, text: str | None = None, **shown: object) -> Page:
+        """Go to the page with this text and these members of the address, until it has answered."""
+        given = {} if text is None else {"text": text}
+        self.page.goto(f"{self.origin}/#{urlencode({**given, **shown})}")
+        self.settled()
+        return self.page
+
+    def settled(self) -> None:
+        """Wait until nothing is asked any more."""
+        self.page.wait_for_selector("#status:not(:empty)")
+        self.page.wait_for_selector("#analysis[aria-busy=false]")
+
+    def parse(self, text: str, **options: object) -> dict[str, Any]:
+        """What the service says of a text, with nothing between."""
+        answer = self.page.request.post(
+            f"{self.origin}/v1/parse", data={"text": text, "k": 1, **options}
+        )
+        assert answer.ok
+        return answer.json()
+
+    def write(self, text: str) -> Response:
+        """Replace the text by typing; the answer that comes of it."""
+        with self.page.expect_response("**/v1/parse") as answer:
+            self.page.get_by_label("Text", exact=True).fill(text)
+        self.settled()
+        return answer.value
+
+    def asked(self, path: str) -> list[Request]:
+        """The requests to a path."""
+        return [one for one in self.requests if one.url == self.origin + path]
+
+    def node(self, label: str, start: int, end: int, tree: int = 0) -> Locator:
+        """A node of a tree."""
+        card = self.page.locator(f"[data-tree='{tree}']")
+        place = f"[data-start='{start}'][data-end='{end}']"
+        return card.locator(f".node[data-label='{label}']{place}")
+
+    def lit_words(self) -> str:
+        """The words of the text that are lit, in one string."""
+        return " ".join(self.page.locator(".token[data-lit]").all_inner_texts())
+
+    def outside(self) -> list[str]:
+        """Requests to anywhere but the service."""
+        inside = re.compile(rf"{re.escape(self.origin)}/|blob:{re.escape(self.origin)}/")
+        return [one.url for one in self.requests if not inside.match(one.url)]
+
+
+@pytest.fixture(scope="session")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Process]:
+    """The service with a small spectral model of the trees in examples/."""
+    store = tmp_path_factory.mktemp("store")
+    train_and_publish(ROOT / "examples" / "small.mrg", TrainingConfig(), store=store, name="small")
+    with Process("small", store) as running:
+        yield running.ready()
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Browser]:
+    """Debian's Chromium."""
+    path = shutil.which("chromium")
+    if path is None:
+        pytest.skip("no chromium: `make browser` installs it")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=list(FLAGS))
+        yield browser
+        browser.close()
+
+
+@contextmanager
+def reading(
+    chromium: Browser, service: Process, size: tuple[int, int] = DESKTOP, scheme: str = "light"
+) -> Iterator[Reader]:
+    """A reader with a screen of this size, who meets no error and no request to elsewhere."""
+    context = chromium.new_context(
+        viewport={"width": size[0], "height": size[1]},
+        color_scheme=scheme,
+        permissions=["clipboard-read", "clipboard-write"],
+    )
+    reader = Reader(context.new_page(), f"http://127.0.0.1:{service.port}")
+    reader.page.set_default_timeout(20_000)
+    reader.page.on("request", lambda request: reader.requests.append(request))
+    reader.page.on("pageerror", lambda error: reader.complaints.append(str(error)))
+    reader.page.on("console", lambda message: _note(reader, message.type, message.text))
+    yield reader
+    context.close()
+    assert reader.outside() == []
+    assert reader.complaints == []
+
+
+def _note(reader: Reader, kind: str, text: str) -> None:
+    # the browser's own note of an answer that is a problem, which the page shows in words
+    if kind in ("error", "warning") and not text.startswith("Failed to load resource"):
+        reader.complaints.append(text)
+
+
+@pytest.fixture
+def reader(chromium: Browser, service: Process) -> Iterator[Reader]:
+    """A reader at a desk."""
+    with reading(chromium, service) as one:
+        yield one

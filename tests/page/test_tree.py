@@ -1,0 +1,259 @@
+"""The tree: what the service said, read by pointing, folded, walked, moved, and compared."""
+
+import json
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.page.conftest import WORDS_20, Reader
+
+TELESCOPE = "The old man saw the dog with a telescope in the park."
+
+
+def drawn(page: Page, tree: int = 0) -> list[tuple[str, int, int, str]]:
+    """Label, span and number of every node of a tree, in pre-order."""
+    nodes: list[dict[str, Any]] = page.locator(f"[data-tree='{tree}'] .node").evaluate_all(
+        "all => all.map((one) => ({...one.dataset,"
+        " number: one.querySelector('.number').textContent}))"
+    )
+    nodes.sort(key=lambda one: int(one["node"]))
+    return [(one["label"], int(one["start"]), int(one["end"]), one["number"]) for one in nodes]
+
+
+def returned(sentence: dict[str, Any], parse: dict[str, Any]) -> list[tuple[str, int, int, str]]:
+    """The same, of constituents and tags as the service returned them."""
+    rows = [
+        (one["label"], one["start"], one["end"], f"{one['probability']:.2f}")
+        for one in parse["constituents"]
+    ]
+    return rows + [
+        (one["tag"], place, place + 1, f"{one['probability']:.2f}")
+        for place, one in enumerate(sentence["tokens"])
+    ]
+
+
+@pytest.mark.parametrize(
+    "text", [TELESCOPE, WORDS_20, "Hello!", "She gave the (old) man 😀 a book."]
+)
+def test_what_is_drawn_is_what_the_service_returned(reader: Reader, text: str) -> None:
+    page = reader.open(text)
+    sentence = reader.parse(text)["sentences"][0]
+    assert sorted(drawn(page)) == sorted(returned(sentence, sentence["parses"][0]))
+    words = page.locator(".tree .word").all_text_contents()
+    assert words == [one["text"] for one in sentence["tokens"]]
+    shares = page.locator(".tree .box").evaluate_all(
+        "all => all.map((one) => parseFloat(one.style.getPropertyValue('--share')) / 100)"
+    )
+    told = [one["probability"] for one in sentence["parses"][0]["constituents"]]
+    told += [one["probability"] for one in sentence["tokens"]]
+    assert sorted(shares) == pytest.approx(sorted(told), abs=1e-6)  # as CSS writes percentages
+
+
+def test_pointing_at_a_node_lights_its_words_and_says_what_it_is(reader: Reader) -> None:
+    page = reader.open(TELESCOPE)
+    reader.node("NP", 0, 3).hover()
+    assert reader.lit_words() == "The old man"
+    expect(page.locator("#reading")).to_contain_text("NP")
+    expect(page.locator("#reading")).to_contain_text("The old man")
+    page.locator("h1").hover()
+    assert reader.lit_words() == ""
+
+
+def test_pointing_at_a_word_lights_all_nodes_around_it(reader: Reader) -> None:
+    page = reader.open(TELESCOPE)
+    page.locator(".token", has_text="old").hover()
+    lit = page.locator(".node.lit").evaluate_all("all => all.map((one) => one.dataset.label)")
+    assert sorted(lit) == ["JJ", "NP", "S"]
+    assert reader.lit_words() == "old"
+
+
+def test_a_click_folds_a_node_and_another_unfolds_it(reader: Reader) -> None:
+    page = reader.open(TELESCOPE)
+    everything = drawn(page)
+    subject = reader.node("NP", 0, 3)
+    subject.click()
+    expect(subject).to_have_attribute("aria-expanded", "false")
+    expect(subject.locator(".folded-words")).to_have_text("The old man")
+    hidden = {("DT", 0, 1), ("JJ", 1, 2), ("NN", 2, 3)}
+    assert {row[:3] for row in everything} - {row[:3] for row in drawn(page)} == hidden
+    subject.click()
+    assert drawn(page) == everything
+
+
+def test_all_lowest_phrases_fold_at_once(reader: Reader) -> None:
+    page = reader.open(TELESCOPE)
+    everything = drawn(page)
+    page.get_by_role("button", name="Fold phrases").click()
+    assert page.locator(".folded-words").all_text_contents() == [
+        "The old man",
+        "the dog",
+        "a telescope",
+        "the park",
+    ]
+    page.get_by_role("button", name="Fold phrases").click()
+    assert drawn(page) == everything
+
+
+def test_keys_walk_and_fold(reader: Reader) -> None:
+    page = reader.open(TELESCOPE)
+    page.get_by_role("treeitem", name="S, ").first.focus()
+
+    def walked(key: str) -> tuple[str, str]:
+        page.keyboard.press(key)
+        data = page.evaluate("({...document.activeElement.dataset})")
+        return data["label"], f"{data['start']}-{data['end']}"
+
+    assert walked("ArrowDown") == ("NP", "0-3")
+    assert reader.lit_words() == "The old man"
+    assert walked("ArrowDown") == ("DT", "0-1")
+    assert walked("ArrowRight") == ("JJ", "1-2")
+    assert walked("ArrowUp") == ("NP", "0-3")
+    assert walked("ArrowRight") == ("VP", "3-12")
+    assert walked("ArrowLeft") == ("NP", "0-3")
+    assert walked("Enter") == ("NP", "0-3")
+    expect(reader.node("NP", 0, 3)).to_have_attribute("aria-expanded", "false")
+    assert walked("ArrowDown") == ("NP", "0-3")
+    assert walked("End") == (".", "12-13")
+    assert walked("Home") == ("S", "0-13")
+    assert walked(" ") == ("S", "0-13")
+    assert drawn(page)[0][:3] == ("S", 0, 13)
+    assert len(drawn(page)) == 1
+
+
+def test_a_tree_turns_sideways_and_keys_turn_with_it(reader: Reader) -> None:
+    page = reader.open(TELESCOPE)
+    everything = drawn(page)
+    page.get_by_role("button", name="Sideways").click()
+    expect(page.get_by_role("button", name="Sideways")).to_have_attribute("aria-pressed", "true")
+    assert drawn(page) == everything
+    words = page.locator(".tree .word")
+    tops = [box["y"] for one in words.all() if (box := one.bounding_box())]
+    assert tops == sorted(tops)
+    assert len(set(tops)) == 13
+    page.get_by_role("treeitem", name="S, ").first.focus()
+    page.keyboard.press("ArrowLeft")
+    assert page.evaluate("document.activeElement.dataset.label") == "NP"
+
+
+def test_a_tree_is_zoomed_by_buttons_keys_and_wheel(reader: Reader) -> None:
+    page = reader.open(TELESCOPE)
+    picture = page.locator(".tree")
+
+    def width() -> float:
+        return float(picture.get_attribute("width") or "nan")
+
+    start = width()
+    page.get_by_role("button", name="Larger").click()
+    assert width() == pytest.approx(1.25 * start)
+    page.get_by_role("button", name="Smaller").click()
+    assert width() == pytest.approx(start)
+    page.get_by_role("treeitem", name="S, ").first.focus()
+    page.keyboard.press("+")
+    page.keyboard.press("+")
+    assert width() == pytest.approx(1.25**2 * start)
+    page.keyboard.press("0")
+    assert width() == pytest.approx(start)
+    picture.hover()
+    page.keyboard.down("Control")
+    page.mouse.wheel(0, -120)
+    page.keyboard.up("Control")
+    page.wait_for_function(
+        "start => Number(document.querySelector('.tree').getAttribute('width')) > start", arg=start
+    )
+
+
+def test_a_large_tree_is_moved_by_dragging_without_folding_anything(reader: Reader) -> None:
+    page = reader.open(WORDS_20)
+    for _ in range(5):
+        page.get_by_role("button", name="Larger").click()
+    everything = drawn(page)
+    box = page.locator(".canvas").first
+    page.locator(".tree").evaluate("one => one.parentElement.scrollTo(300, 0)")
+    around = box.bounding_box()
+    assert around is not None
+    x, y = around["x"] + around["width"] / 2, around["y"] + 40
+    page.mouse.move(x, y)
+    page.mouse.down()
+    page.mouse.move(x - 60, y, steps=4)
+    page.mouse.move(x - 120, y, steps=4)
+    page.mouse.up()
+    assert box.evaluate("one => one.scrollLeft") == pytest.approx(420, abs=1)  # pixels are rounded
+    assert drawn(page) == everything
+
+
+def test_several_trees_stand_side_by_side_and_differences_are_marked(reader: Reader) -> None:
+    page = reader.open(TELESCOPE, k=3)
+    sentence = reader.parse(TELESCOPE, k=3)["sentences"][0]
+    nodes = [
+        {(one["label"], one["start"], one["end"]) for one in parse["constituents"]}
+        for parse in sentence["parses"]
+    ]
+    assert len(nodes) == 3
+    shared = set.intersection(*nodes)
+    for number, own in enumerate(nodes):
+        marked = page.locator(f"[data-tree='{number}'] .node.differs").evaluate_all(
+            "all => all.map((one) => [one.dataset.label, +one.dataset.start, +one.dataset.end])"
+        )
+        tags = {(one["tag"], place, place + 1) for place, one in enumerate(sentence["tokens"])}
+        assert {tuple(one) for one in marked} - tags == own - shared
+        signs = page.locator(f"[data-tree='{number}'] .flag text").all_text_contents()
+        assert signs == ["≠"] * len(marked)
+    boxes = [page.locator(f"[data-tree='{n}']").bounding_box() for n in range(2)]
+    assert boxes[0] is not None
+    assert boxes[1] is not None
+    assert boxes[0]["y"] == boxes[1]["y"]
+    assert boxes[0]["x"] + boxes[0]["width"] <= boxes[1]["x"]
+    told = page.locator("[data-tree='1'] .differences li").all_inner_texts()
+    assert len(told) >= len(nodes[0] ^ nodes[1])
+    assert any("only in tree 1" in one or "only here" in one for one in told)
+
+
+def test_brackets_json_svg_and_png_are_saved_as_they_came(reader: Reader) -> None:
+    page = reader.open(TELESCOPE, k=2)
+    answer = reader.parse(TELESCOPE, k=2)
+    page.get_by_role("radio", name="Tree 2").check()
+    page.get_by_text("Copy or save").click()
+
+    def saved(name: str) -> bytes:
+        with page.expect_download() as download:
+            page.get_by_role("button", name=name).click()
+        return download.value.path().read_bytes()
+
+    tree = answer["sentences"][0]["parses"][1]["tree"]
+    assert saved("Save brackets").decode() == f"{tree}\n"
+    assert json.loads(saved("Save JSON")) == answer
+    picture = saved("Save SVG").decode()
+    assert picture.count("<text") >= len(drawn(page, 1))
+    assert ">telescope</text>" in picture
+    assert "var(" not in picture
+    image = saved("Save PNG")
+    assert image.startswith(b"\x89PNG")
+    width, height = (int.from_bytes(image[at : at + 4], "big") for at in (16, 20))
+    place = page.locator("[data-tree='1'] .tree").get_attribute("viewBox")
+    assert place is not None
+    assert (width, height) == pytest.approx([2 * float(part) for part in place.split()[2:]], abs=1)
+    page.get_by_role("button", name="Copy brackets").click()
+    expect(page.get_by_text("Copied as brackets.")).to_be_visible()
+    assert page.evaluate("navigator.clipboard.readText()") == f"{tree}\n"
+    page.get_by_role("button", name="Copy JSON").click()
+    expect(page.get_by_text("Copied as JSON.")).to_be_visible()
+    assert json.loads(page.evaluate("navigator.clipboard.readText()")) == answer
+
+
+def test_a_saved_svg_is_a_picture_by_itself(reader: Reader) -> None:
+    page = reader.open(TELESCOPE)
+    page.get_by_text("Copy or save").click()
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Save SVG").click()
+    alone = page.context.new_page()
+    alone.set_content(download.value.path().read_text(encoding="utf-8"))
+    words = alone.locator("svg text")
+    expect(words.filter(has_text="telescope")).to_be_visible()
+    box = alone.locator("svg").bounding_box()
+    assert box is not None
+    for one in words.all():
+        inner = one.bounding_box()
+        assert inner is not None
+        assert box["x"] <= inner["x"]
+        assert inner["x"] + inner["width"] <= box["x"] + box["width"]
