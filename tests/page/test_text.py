@@ -47,7 +47,7 @@ def test_of_several_sentences_one_is_chosen(reader: Reader) -> None:
     expect(second).to_be_focused()
     expect(page.locator("#words")).to_have_text("Anna saw the man.")
     expect(reader.node("NP", 2, 4)).to_be_visible()
-    assert "sentence=2" in page.url
+    expect(page).to_have_url(re.compile("sentence=2"))
 
 
 def test_words_stand_where_they_are_written_whatever_the_characters(reader: Reader) -> None:
@@ -121,3 +121,22 @@ def test_an_address_with_nonsense_opens_like_one_without(reader: Reader) -> None
     expect(page.get_by_role("tab", name="Tree", exact=True)).to_have_attribute(
         "aria-selected", "true"
     )
+
+
+def test_of_several_models_one_is_chosen(reader: Reader) -> None:
+    listed = [
+        {"name": "small", "version": 1, "default": True},
+        {"name": "other", "version": 4, "default": False},
+    ]
+    reader.page.route("**/v1/models", lambda route: route.fulfill(json={"models": listed}))
+    page = reader.open("It rained.")
+    with page.expect_request("**/v1/parse") as asked:
+        page.get_by_label("Model").select_option("other@4")
+    assert asked.value.post_data_json["model"] == "other"
+    expect(page.get_by_role("alert")).to_contain_text("Expected one of the models small")
+
+
+def test_one_model_alone_is_no_choice(reader: Reader) -> None:
+    page = reader.open("It rained.")
+    expect(page.locator("#model-name")).to_have_text("small@1")
+    expect(page.locator("#model-choice")).to_be_hidden()

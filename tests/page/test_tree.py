@@ -95,6 +95,19 @@ def test_all_lowest_phrases_fold_at_once(reader: Reader) -> None:
     assert drawn(page) == everything
 
 
+def test_what_is_folded_stays_so_on_another_screen_and_after_the_chart(reader: Reader) -> None:
+    page = reader.open(TELESCOPE)
+    reader.node("NP", 0, 3).click()
+    folded = drawn(page)
+    page.set_viewport_size({"width": 700, "height": 900})
+    box = page.locator(".canvas").first
+    page.wait_for_function("box => box.clientWidth < 700", arg=box.element_handle())
+    assert drawn(page) == folded
+    page.get_by_role("tab", name="Chart").click()
+    page.get_by_role("tab", name="Tree", exact=True).click()
+    assert drawn(page) == folded
+
+
 def test_keys_walk_and_fold(reader: Reader) -> None:
     page = reader.open(TELESCOPE)
     page.get_by_role("treeitem", name="S, ").first.focus()

@@ -1,6 +1,15 @@
 /**
  * The page: its state, what shows it, and what changes it.
  *
+ *     main        store · spotlight · session → api · link
+ *     text        text-view · examples · analysis
+ *     tree        trees-view → tree-view → layout → shapes; compare · picture · files
+ *     chart       chart-panel → chart-view → chart
+ *     ask         score-panel → brackets
+ *     everywhere  dom · numbers · type · notices · tabs · theme
+ *
+ * The state:
+ *
  *     text, k, objective, model    what is asked          answer, marginals, scores   what came
  *     sentence, tree, view         what is looked at      threshold, overlay          the chart
  *     busy, problem, took          how it goes            linkedHash                  from a link
@@ -44,6 +53,7 @@ const UNASKED = {
 };
 const IN_ADDRESS = ["text", "k", "objective", "model", "answer", "view", "sentence", "tree",
   "threshold"];
+const SETTLED = 150;
 
 /** A store whose first `set` tells everybody everything. */
 function build() {
@@ -60,27 +70,62 @@ function build() {
   const trees = new TreesView(store, spotlight);
   const chart = new ChartPanel(store, spotlight, trees);
   showScores(store, session);
+  const refit = () => {
+    if (store.now.view === "chart") chart.show();
+    if (store.now.view === "tree") trees.refit();
+  };
   store.on(["view", "answer", "sentence"], ({ view }) => {
-    if (view === "chart") session.readChart().then(() => chart.show());
-    if (view === "tree") trees.show();
+    if (view === "chart") session.readChart();
   });
-  store.on(IN_ADDRESS, (state) => {
-    history.replaceState(null, "", fragmentOf(state));
-  });
-  byId("copy-link").addEventListener("click", async () => {
-    const told = await copy(location.href).then(() => "Link copied.", (error) => error.message);
-    byId("told").textContent = told;
+  store.on(["view"], refit);
+  onResize(byId("analysis"), refit);
+  keepAddress(store, session);
+  store.on(["answer"], once(() => showModels(service, store)));
+  return { store, session };
+}
+
+/** Keep the address true to the state, and the state true to an address that is given. */
+function keepAddress(store, session) {
+  let timer = null;
+  store.on(IN_ADDRESS, () => {
+    clearTimeout(timer);
+    // browsers allow few changes of the address a second
+    timer = setTimeout(() => history.replaceState(null, "", fragmentOf(store.now)), SETTLED);
   });
   window.addEventListener("hashchange", () => {
     store.set({ ...DEFAULTS, ...stateOf(location.hash) });
     session.parse();
   });
-  return { store, session, service };
+  byId("copy-link").addEventListener("click", async () => {
+    const link = new URL(fragmentOf(store.now), location.href).href;
+    const told = await copy(link).then(() => "Link copied.", (error) => error.message);
+    byId("link-told").textContent = told;
+  });
+}
+
+/** Call back when an element gets another width. */
+function onResize(element, callback) {
+  let width = element.clientWidth;
+  new ResizeObserver(() => {
+    if (element.clientWidth === width) return;
+    width = element.clientWidth;
+    callback();
+  }).observe(element);
+}
+
+/** A listener that acts on the first state that has an answer. */
+function once(action) {
+  let done = false;
+  return ({ answer }) => {
+    if (done || answer === null) return;
+    done = true;
+    action();
+  };
 }
 
 /** Say which models there are, and let the reader choose where there are several. */
 async function showModels(service, store) {
-  const models = await service.models();
+  const models = await service.models().catch(() => []); // it is only a choice of more
   byId("model").append(...models.map(({ name, version, default: isDefault }) =>
     html("option", { value: isDefault ? "" : name }, `${name}@${version}`)));
   byId("model").value = store.now.model;
@@ -96,8 +141,7 @@ function showModelOf(store) {
   });
 }
 
-const { store, session, service } = build();
+const { store, session } = build();
 showModelOf(store);
 store.set({ ...DEFAULTS, ...UNASKED, ...stateOf(location.hash) });
 session.parse();
-showModels(service, store).catch((error) => store.set({ problem: error.body }));

@@ -93,7 +93,7 @@ function showProblem(problem, { session, service }) {
 }
 
 function retryButton(session) {
-  return html("button", { type: "button", on: { click: () => session.parse() } }, "Try again");
+  return html("button", { type: "button", on: { click: () => session.again() } }, "Try again");
 }
 
 function keyForm(session, service) {
@@ -101,7 +101,7 @@ function keyForm(session, service) {
   const send = (event) => {
     event.preventDefault();
     service.key = input.value;
-    session.parse();
+    session.again();
   };
   return html(
     "form",

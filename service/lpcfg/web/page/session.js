@@ -14,6 +14,7 @@ export class Session {
   #service;
   #timer = null;
   #asking = null;
+  #last = null;
   #marginals = new Map();
 
   constructor(store, service) {
@@ -49,13 +50,9 @@ export class Session {
   async readChart() {
     const { answer, sentence, model } = this.#store.now;
     const one = answer?.sentences[sentence];
-    if (!one || one.tokens.length === 0) return;
-    const known = this.#marginals.get(one.text);
-    if (known) {
-      this.#store.set({ marginals: known });
-      return;
-    }
-    this.#store.set({ marginals: null });
+    const known = this.#marginals.get(one?.text) ?? null;
+    this.#store.set({ marginals: known });
+    if (!one || one.tokens.length === 0 || known) return;
     await this.#ask(
       (signal) => this.#service.marginals({ text: one.text, model }, signal),
       (marginals) => {
@@ -75,6 +72,11 @@ export class Session {
     );
   }
 
+  /** Ask once more what was asked last. */
+  async again() {
+    await this.#ask(...this.#last);
+  }
+
   /** Give up what is being asked. */
   cancel() {
     this.#asking?.abort();
@@ -84,6 +86,7 @@ export class Session {
 
   async #ask(question, take) {
     this.cancel();
+    this.#last = [question, take];
     const asking = new AbortController();
     this.#asking = asking;
     const began = performance.now();

@@ -56,6 +56,11 @@ export class TreesView {
     this.#choose();
   }
 
+  /** Fit the trees to the room they have now; what is folded stays so. */
+  refit() {
+    this.#draw();
+  }
+
   #card(view, number, sentence) {
     const parse = sentence.parses[number];
     const several = sentence.parses.length > 1;
@@ -125,6 +130,12 @@ export class TreesView {
         await pngPicture(this.#chosenView.drawing), "tree.png", "image/png",
       ),
     };
+    byId("menu").addEventListener("focusout", ({ relatedTarget }) => {
+      if (!byId("menu").contains(relatedTarget)) byId("menu").open = false;
+    });
+    byId("menu").addEventListener("keydown", ({ key }) => {
+      if (key === "Escape") closeMenu();
+    });
     for (const [id, action] of Object.entries(actions)) {
       byId(id).addEventListener("click", async () => {
         try {
@@ -171,6 +182,11 @@ export class TreesView {
     await copy(what === "JSON" ? this.#json() : this.#brackets());
     say(`Copied as ${what}.`);
   }
+}
+
+function closeMenu() {
+  byId("menu").open = false;
+  byId("menu").querySelector("summary").focus();
 }
 
 function isLowest(node) {
