@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -10,13 +11,14 @@ from hypothesis import strategies as st
 
 from lpcfg.engine import fine, kernels
 from lpcfg.engine.coarse import Limits, Pruned, Thresholds, rules_by_children
-from lpcfg.grammar import Grammar, Singles
+from lpcfg.grammar import Grammar, Singles, literal_emissions
 from lpcfg.model import coarse_tables
 from tests.small_charts import (
     NOTHING_OUT,
     SINGLE,
     Case,
     cases,
+    coarse_of,
     interpreted,
     random_case,
     roundings,
@@ -121,11 +123,11 @@ def test_the_surroundings_of_a_span_are_those_of_a_hidden_markov_model(seed: int
 # Charts -----------------------------------------------------------------------------------------
 
 
-@given(cases(max_words=4))
-def test_interpreted_and_compiled_charts_are_alike(case: Case) -> None:
-    compiled = case.prune()
+def check_alike(case: Case, thresholds: Thresholds, limits: Limits | None = None) -> None:
+    """The same chart from the compiled kernels and from the Python they are written in."""
+    compiled = case.prune(thresholds, limits)
     with interpreted():
-        plain = case.prune()
+        plain = case.prune(thresholds, limits)
     assert type(compiled) is type(plain)
     for name, mine, other in zip(compiled.chart._fields, compiled.chart, plain.chart, strict=True):
         if name in ("inside", "value"):  # compiled sums may fuse a product with its addition
@@ -135,6 +137,40 @@ def test_interpreted_and_compiled_charts_are_alike(case: Case) -> None:
     if isinstance(compiled, Pruned) and isinstance(plain, Pruned):
         np.testing.assert_allclose(compiled.item, plain.item, rtol=ROUNDING)
         np.testing.assert_allclose(compiled.edge, plain.edge, rtol=ROUNDING)
+
+
+@given(cases(max_words=4))
+def test_interpreted_and_compiled_charts_are_alike(case: Case) -> None:
+    check_alike(case, NOTHING_OUT)
+
+
+share = st.floats(1e-3, 0.5)
+
+
+@given(cases(max_words=5), st.builds(Thresholds, share, share, share), st.integers(0, 2**32 - 1))
+def test_they_are_alike_when_pruned_and_limited(
+    case: Case, thresholds: Thresholds, seed: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    n, symbols = case.emissions.length, case.grammar.n_symbols
+    limits = Limits(
+        cell=rng.choice(np.array([0, 0, 0, 0, 1, 2, 3], np.int32), (n + 1, n + 1)),
+        allowed=rng.random((2, symbols)) < 0.7,
+    )
+    check_alike(case, thresholds, limits)
+    check_alike(case, thresholds)
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+def test_an_unlikely_rule_beside_a_likely_one_is_left_out(compiled: bool) -> None:
+    rules = np.array([[0, 2, 2], [1, 2, 2]])
+    grammar = Grammar(("S", "T", "A"), 2, rules, ("x",), np.array([[2, 0]]))
+    tables = coarse_tables(grammar, np.array([1.0, 1e-6]), np.ones(3))
+    coarse, emissions = coarse_of(tables), literal_emissions(grammar, ["x", "x"])
+    with nullcontext() if compiled else interpreted():
+        found = coarse.prune(emissions, Thresholds(1e-3, 0.0, 0.0))
+    assert sorted(found.chart.symbol.tolist()) == [0, 2, 2]
+    assert found.chart.rule.tolist() == [0]
 
 
 @pytest.mark.parametrize("compiled", [True, False])
