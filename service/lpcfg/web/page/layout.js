@@ -18,7 +18,7 @@ const MARGIN = 12;
 const WIDEST_FOLDED = 180;
 
 /** Upright: words below, root above. */
-const UPRIGHT = { line: 32, tagLine: 28, pad: 6, gap: 9, rise: 15, word: 22, fold: 22 };
+const UPRIGHT = { line: 33, tagLine: 30, pad: 6, gap: 9, rise: 15, word: 22, fold: 22 };
 /** Upright, without numbers under the labels. */
 const PLAIN = { ...UPRIGHT, line: 22, tagLine: 18 };
 /** Sideways: words at the left, root at the right. */

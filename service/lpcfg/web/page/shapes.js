@@ -31,7 +31,7 @@ export function nodeShapes({ node, box }, block, sideways) {
     shapes.push({ ...number, x: box.x + box.width - 6, y, anchor: "end" });
   } else {
     shapes.push({ ...label, x: middle, y: box.y + (block.isTag ? 12 : 14.5), anchor: "middle" });
-    shapes.push({ ...number, x: middle, y: box.y + box.height - 6, anchor: "middle" });
+    shapes.push({ ...number, x: middle, y: box.y + box.height - 7, anchor: "middle" });
   }
   if (share !== null) shapes.push(gauge(box, share));
   return shapes;
