@@ -156,3 +156,21 @@ def test_going_to_another_sentence_shows_its_chart(reader: Reader) -> None:
     page.get_by_role("button", name="2. Anna saw").click()
     expect(cell(page, 0, 5)).to_be_attached()
     assert page.locator(".chart .word").all_text_contents() == ["Anna", "saw", "the", "man", "."]
+
+
+CROSS = """
+async (spans) => {
+  const { cross } = await import("/analysis.js");
+  const asked = spans.map(([start, end]) => ({ start, end }));
+  return asked.map((one) => asked.map((other) => cross(one, other)));
+}
+"""
+
+
+def test_spans_cross_where_they_share_words_and_neither_holds_the_other(reader: Reader) -> None:
+    page = reader.open("It rained.")
+    spans = [(start, end) for start in range(5) for end in range(start + 1, 6)]
+    words = [set(range(*span)) for span in spans]
+    assert page.evaluate(CROSS, spans) == [
+        [bool(one & other and one - other and other - one) for other in words] for one in words
+    ]
