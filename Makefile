@@ -28,7 +28,7 @@ dev: $(DEV_STAMP)  ## setup, and the tools that test and check
 run: setup  ## parse SENTENCE with a small model trained on the spot
 	@$(BIN)/lpcfg train examples/small.mrg --name small --states 4 --store .cache/run >&2 && printenv SENTENCE | $(BIN)/lpcfg parse small --store .cache/run
 
-test: dev check $(if $(wildcard tests/browser*),browser)  ## everything that must hold
+test: dev check $(if $(wildcard tests/page),browser)  ## everything that must hold
 	$(BIN)/python -m pytest -q -n 2 --dist worksteal $(PYTEST)
 
 check: dev  ## style and types only
