@@ -122,7 +122,7 @@ def sentence_of(tree: Tree, tags: Tags) -> Sentence:
     leaves = tree.leaves()
     words = tuple(leaf.word or "" for leaf in leaves)
     given = tuple(leaf.label for leaf in leaves) if tags == "gold" else None
-    return Sentence(tokens=words, forms=words, tags=given)
+    return Sentence(tokens=words, tags=given)
 
 
 def _parsed(

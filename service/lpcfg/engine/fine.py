@@ -106,7 +106,7 @@ def tree_ratio(chart: kernels.Chart, members: Sequence[kernels.Fine], n: int) ->
 
 def _mean(ratios: Sequence[tuple[float, int]]) -> tuple[int, float]:
     """The mean of numbers given with exponents of two, as sign and log."""
-    highest = max(exponent for _, exponent in ratios)
+    highest = max((exponent for value, exponent in ratios if value != 0.0), default=0)
     mean = sum(value * 2.0 ** max(exponent - highest, -1000) for value, exponent in ratios)
     if mean == 0.0:
         return 0, -math.inf

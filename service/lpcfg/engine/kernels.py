@@ -218,7 +218,7 @@ def build_chart(rules, words, left, right, bounds):  # type: ignore[no-untyped-d
             for a in range(symbols):
                 outlook[a] = left[i, a] * right[k, a]
                 brightest = max(brightest, outlook[a])
-            crowd = max((items - column) / _CROWD - 1.0, 0.0)
+            crowd = min(max((items - column) / _CROWD - 1.0, 0.0), 100.0)
             ahead = lead[k] / lead[i] if lead[i] > 0.0 else 1.0
             least = bounds.least * ahead * 256.0**crowd
             least_edge = least * _EDGE_SHARE
@@ -352,7 +352,7 @@ def prune(chart, item_posterior, edge_posterior, least_item, least_edge, n):  # 
     items, edges = len(chart.symbol), len(chart.rule)
     alive, kept = np.zeros(items, np.bool_), np.zeros(edges, np.bool_)
     for t in range(items):
-        if item_posterior[t] < least_item:
+        if item_posterior[t] < least_item or item_posterior[t] == 0.0:
             continue
         alive[t] = chart.entry[t] >= 0
         for e in range(chart.edge_start[t], chart.edge_start[t + 1]):
