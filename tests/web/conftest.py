@@ -1,12 +1,12 @@
 """A small model of our own trees, the service in this process, and in a process of its own."""
 
-import random
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import pytest
+from benchmarks.load import distinct_sentences
 from benchmarks.serving import Process
 from fastapi.testclient import TestClient
 
@@ -14,7 +14,6 @@ from lpcfg.parser import Parser
 from lpcfg.settings import Settings
 from lpcfg.train.config import TrainingConfig
 from lpcfg.train.pipeline import train_and_publish
-from lpcfg.trees import read
 from lpcfg.web.app import create_app
 
 TREES = Path(__file__).resolve().parents[2] / "examples" / "small.mrg"
@@ -66,16 +65,6 @@ def process(store: Path) -> Iterator[Process]:
         yield running.ready()
 
 
-def words() -> list[str]:
-    """All words of the small treebank."""
-    return sorted({word for tree in read(TREES) for word in tree.tokens()})
-
-
 def made_up(number: int, lengths: range, seed: int) -> list[list[str]]:
     """Distinct sentences out of the small treebank's words."""
-    draw = random.Random(seed)
-    known = words()
-    found: dict[tuple[str, ...], None] = {}
-    while len(found) < number:
-        found[tuple(draw.choices(known, k=draw.choice(lengths)))] = None
-    return [list(one) for one in found]
+    return distinct_sentences(TREES, number, lengths, seed)

@@ -19,6 +19,7 @@ from lpcfg.settings import Settings
 from lpcfg.web.problems import MEDIA_TYPE, encoded, problem
 
 _BYTES_PER_SECOND = 1024
+_LAST_READS = 0.25  # seconds in which what is on its way when the service ends is still read
 _log = structlog.get_logger("lpcfg.web")
 
 Phase = Literal["new", "head", "body", "answer"]
@@ -55,6 +56,20 @@ class DeadlineProtocol(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._looking.cancel()
         super().connection_lost(exc)
+
+    def shutdown(self) -> None:
+        """The service ends. Who may have sent a request already gets a moment to be read."""
+        if self.cycle is None or self.cycle.response_complete:
+            self._unset_keepalive_if_required()
+            self.loop.call_later(_LAST_READS, self._end)
+        else:
+            super().shutdown()
+
+    def _end(self) -> None:
+        if self.cycle is None or self.cycle.response_complete:
+            self.transport.close()
+        else:
+            self.cycle.keep_alive = False
 
     # Phases ---------------------------------------------------------------------------------------
 

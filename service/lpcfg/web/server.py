@@ -3,6 +3,8 @@
 import asyncio
 import signal
 import socket
+from collections.abc import Iterator
+from contextlib import suppress
 from types import FrameType
 
 import structlog
@@ -73,9 +75,29 @@ class Server(uvicorn.Server):
         self._service.draining = True  # readiness fails, answers close their connections
         if self._signal == signal.SIGTERM:
             await asyncio.sleep(self._service.settings.drain_seconds)
-        # Closing a listening socket resets connections that nobody has accepted yet. Without a
-        # backlog no new ones get that far, and the loop accepts those that did.
+        # Closing a listening socket resets connections that nobody has accepted yet. With next to
+        # no backlog few get that far; those that do are accepted, up to the moment of closing.
         for listening in sockets or []:
             listening.listen(0)
         await asyncio.sleep(_LAST_ACCEPTS)
+        waiting = [one for listening in sockets or [] for one in _accepted(listening)]
+        for server in self.servers:
+            server.close()
+        for one in waiting:
+            await asyncio.get_running_loop().connect_accepted_socket(self._protocol, one)
         await super().shutdown(sockets)
+
+    def _protocol(self) -> asyncio.Protocol:
+        made: asyncio.Protocol = self.config.http_protocol_class(  # type: ignore[call-arg]
+            config=self.config, server_state=self.server_state, app_state=self.lifespan.state
+        )
+        return made
+
+
+def _accepted(listening: socket.socket) -> Iterator[socket.socket]:
+    """The connections that the kernel has made and nobody has accepted yet."""
+    with suppress(BlockingIOError):
+        while True:
+            connection, _ = listening.accept()
+            connection.setblocking(False)
+            yield connection
