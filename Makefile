@@ -29,7 +29,8 @@ run: setup  ## parse SENTENCE with a small model trained on the spot
 	@$(BIN)/lpcfg train examples/small.mrg --name small --states 4 --store .cache/run >&2 && printenv SENTENCE | $(BIN)/lpcfg parse small --store .cache/run
 
 test: dev check $(if $(wildcard tests/page),browser)  ## everything that must hold
-	$(BIN)/python -m pytest -q -n 2 --dist worksteal $(PYTEST)
+	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m "not load" $(PYTEST)
+	$(BIN)/python -m pytest -q -m load $(PYTEST) || [ $$? = 5 ]  # alone; 5: PYTEST names none
 
 check: dev  ## style and types only
 	$(BIN)/ruff check .
@@ -41,7 +42,7 @@ format: dev  ## rewrite the code as check wants it
 	$(BIN)/ruff format .
 
 coverage: dev  ## branch coverage, line by line
-	$(BIN)/python -m pytest -q -n 2 --cov --cov-report=term-missing $(PYTEST)
+	$(BIN)/python -m pytest -q -n 2 -m "not load" --cov --cov-report=term-missing $(PYTEST)
 
 browser:  ## the Chromium that the tests of the web page drive
 	@command -v chromium >/dev/null || { \
