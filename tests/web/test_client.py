@@ -1,0 +1,152 @@
+"""The Python client: typed answers, problems as errors, and when it tries again."""
+
+import asyncio
+from collections.abc import Callable
+
+import httpx
+import pytest
+from benchmarks.serving import Process
+
+import lpcfg
+from lpcfg import AsyncClient, Client, ServiceError
+from lpcfg.web.schemas import ConstraintInput, TokensInput
+
+
+def url(process: Process) -> str:
+    return f"http://127.0.0.1:{process.port}"
+
+
+def test_answers_are_typed_and_sync_and_async_agree(process: Process) -> None:
+    given = TokensInput(
+        tokens=["The", "dog"], id="x", constraints=[ConstraintInput(start=0, end=2, label="NP")]
+    )
+
+    async def asynchronously() -> list[object]:
+        async with AsyncClient(url(process)) as client:
+            return [
+                await client.parse("The dog slept. It ran."),
+                await client.parse(sentences=["The dog.", given], k=2, objective="max-product"),
+                await client.marginals(given, spans=[(0, 2)], threshold=0.0),
+                await client.tree_probability(["(NP (DT The) (NN dog))", "(NP"]),
+                [line async for line in client.batch(["The dog."] * 70 + [given])],
+                await client.models(),
+                await client.model("small"),
+            ]
+
+    with Client(url(process)) as client:
+        text = client.parse("The dog slept. It ran.")
+        both = client.parse(sentences=["The dog.", given], k=2, objective="max-product")
+        marginals = client.marginals(given, spans=[(0, 2)], threshold=0.0)
+        trees = client.tree_probability(["(NP (DT The) (NN dog))", "(NP"])
+        lines = list(client.batch(["The dog."] * 70 + [given]))
+        models, model = client.models(), client.model("small")
+    assert [one.text for one in text.sentences] == ["The dog slept.", "It ran."]
+    assert both.sentences[1].id == "x"
+    assert both.sentences[1].parses[0].constituents[0].label == "NP"
+    assert {(span.start, span.end) for span in marginals.spans} == {(0, 2)}
+    assert trees.trees[0].sign == 1
+    assert trees.trees[1].problem is not None
+    assert [line.line for line in lines] == list(range(1, 72))
+    assert lines[70].sentence is not None
+    assert lines[70].sentence.id == "x"
+    assert models.models[0].name == model.name == "small"
+    assert asyncio.run(asynchronously()) == [text, both, marginals, trees, lines, models, model]
+
+
+def test_a_problem_is_an_error_that_says_what_the_service_said(process: Process) -> None:
+    with Client(url(process)) as client:
+        expected = "A limit .* is exceeded: expected at most 50 trees .* k = 99.* \\(at /k\\)"
+        with pytest.raises(ServiceError, match=expected) as error:
+            client.parse("The dog.", k=99)
+        assert error.value.problem is not None
+        assert (error.value.problem.status, error.value.problem.limit) == (422, 50)
+        with pytest.raises(ServiceError, match="There is nothing here: expected one of the models"):
+            client.model("none")
+
+
+class Answers:
+    """A transport that answers as told, one after the other, and counts."""
+
+    def __init__(self, *answers: httpx.Response | type[httpx.TransportError]) -> None:
+        self.left = list(answers)
+        self.asked = 0
+
+    def __call__(self, request: httpx.Request) -> httpx.Response:
+        self.asked += 1
+        answer = self.left.pop(0)
+        if isinstance(answer, httpx.Response):
+            return answer
+        raise answer("broken", request=request)
+
+
+def ready() -> httpx.Response:
+    return httpx.Response(200, json={"models": []})
+
+
+def busy(seconds: str = "0") -> httpx.Response:
+    return httpx.Response(503, headers={"retry-after": seconds})
+
+
+@pytest.fixture
+def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    slept: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        slept.append(seconds)
+
+    monkeypatch.setattr("time.sleep", slept.append)
+    monkeypatch.setattr("anyio.sleep", sleep)
+    return slept
+
+
+def models_of(answers: Answers, retries: int) -> object:
+    """What the sync client has, and the async one too."""
+    with Client(retries=retries, transport=httpx.MockTransport(answers)) as client:
+        return client.models()
+
+
+def models_async(answers: Answers, retries: int) -> object:
+    async def ask() -> object:
+        transport = httpx.MockTransport(answers)
+        async with AsyncClient(retries=retries, transport=transport) as client:
+            return await client.models()
+
+    return asyncio.run(ask())
+
+
+both = pytest.mark.parametrize("ask", [models_of, models_async])
+
+
+@both
+def test_it_tries_again_as_long_and_as_often_as_it_may(
+    ask: Callable[[Answers, int], object], pauses: list[float]
+) -> None:
+    answers = Answers(httpx.ConnectError, busy("3"), httpx.ReadError, httpx.Response(502), ready())
+    assert ask(answers, 4) == lpcfg.client.Models(models=[])
+    assert answers.asked == 5
+    assert [one for one in pauses if one] == pytest.approx([0.1, 3.0, 0.4, 0.8])
+
+
+@both
+def test_it_gives_up_with_what_it_was_told_last(
+    ask: Callable[[Answers, int], object], pauses: list[float]
+) -> None:
+    refusal = httpx.Response(
+        503,
+        headers={"content-type": "application/problem+json"},
+        json={"type": "t", "title": "Busy", "status": 503, "detail": "come back"},
+    )
+    with pytest.raises(ServiceError, match="Busy: come back"):
+        ask(Answers(refusal, refusal), 1)
+    with pytest.raises(ServiceError, match="got ConnectError in 2 attempts: check that the"):
+        ask(Answers(httpx.ConnectError, httpx.ConnectError), 1)
+    page = httpx.Response(404, text="<html>", headers={"content-type": "text/html"})
+    with pytest.raises(ServiceError, match=r"got 404 text/html: check the address"):
+        ask(Answers(page), 3)
+    assert len(pauses) == 2
+
+
+def test_the_package_names_its_client_and_nothing_else() -> None:
+    assert lpcfg.Client is Client
+    with pytest.raises(AttributeError, match="no attribute 'Server'"):
+        lpcfg.Server  # noqa: B018

@@ -1,0 +1,263 @@
+"""Admission, the cache, keys and the workers by themselves."""
+
+import asyncio
+import hashlib
+import re
+import threading
+from pathlib import Path
+
+import pytest
+
+from lpcfg.analysis import Stop
+from lpcfg.errors import InputError, SettingsError, Stopped
+from lpcfg.web.admission import Admission, cost
+from lpcfg.web.cache import Cache
+from lpcfg.web.keys import Key, Keys
+from lpcfg.web.problems import Refused
+from lpcfg.web.work import FaultError, Line, Task, Workers
+from tests.web.conftest import Serve
+
+# Admission ----------------------------------------------------------------------------------------
+
+
+def test_cost_grows_faster_than_length() -> None:
+    lengths = (1, 10, 20, 40, 80, 120, 200)
+    assert [cost(n) for n in lengths] == sorted(cost(n) for n in lengths)
+    for shorter, longer in ((10, 40), (40, 80), (80, 200)):
+        assert cost(longer) / longer > cost(shorter) / shorter
+
+
+def test_an_idle_service_takes_work_of_any_size_and_a_busy_one_only_so_much() -> None:
+    admission = Admission(threads=2, most_requests=8, most_seconds=1.0)
+    for _ in range(3):
+        admission.check()
+        admission.enter(1.0)
+    with pytest.raises(Refused, match=r"at most 8 requests or 1 seconds of work to wait.* 1\.5"):
+        admission.check()
+    assert admission.refused == 1
+    admission.worked(1.0, 1.0)
+    admission.leave()
+    admission.check()
+
+
+def test_so_many_requests_may_wait_however_cheap() -> None:
+    admission = Admission(threads=1, most_requests=3, most_seconds=1.0)
+    for _ in range(4):
+        admission.check()
+        admission.enter(1e-6)
+    with pytest.raises(Refused, match="expected at most 3 requests") as refused:
+        admission.check()
+    assert refused.value.retry_after is not None
+
+
+def test_the_scale_is_learned_from_what_work_takes() -> None:
+    admission = Admission(threads=1, most_requests=8, most_seconds=1.0)
+    for _ in range(200):
+        admission.enter(0.01)
+        admission.worked(0.01, 0.03)
+        admission.leave()
+    assert admission.scale == pytest.approx(3.0, rel=0.01)
+    admission.enter(0.5)
+    assert admission.waiting_seconds == pytest.approx(1.5, rel=0.01)
+
+
+# The cache ----------------------------------------------------------------------------------------
+
+
+def test_the_least_recently_used_answers_go_first() -> None:
+    cache = Cache(3 * (1024 + 100))
+    for key in "abc":
+        cache.put(key, key.encode() * 100)
+    assert cache.get("a") == b"a" * 100
+    cache.put("d", b"d" * 100)
+    assert [cache.get(key) is not None for key in "abcd"] == [True, False, True, True]
+    assert (cache.hits, cache.misses) == (4, 1)
+    assert cache.bytes == 3 * (1024 + 100)
+
+
+def test_the_cache_stays_within_its_bytes() -> None:
+    cache = Cache(10_000)
+    for number in range(1000):
+        cache.put(number, b"x" * (number % 3000))
+        assert cache.bytes <= 10_000
+    cache.put("too large", b"x" * 10_000)
+    assert cache.get("too large") is None
+    Cache(0).put("nothing", b"")
+    assert Cache(0).get("nothing") is None
+
+
+# Keys ---------------------------------------------------------------------------------------------
+
+
+def sha256(key: str) -> str:
+    return hashlib.sha256(key.encode()).hexdigest()
+
+
+def test_keys_are_asked_for_and_have_quotas(serve: Serve, tmp_path: Path) -> None:
+    path = tmp_path / "keys"
+    path.write_text(f"# keys\n\nann {sha256('A')}\nbob {sha256('B')} 3 # a few\n")
+    with serve(api_keys_file=path) as client:
+
+        def ask(sentences: int, **headers: str) -> tuple[int, dict[str, object]]:
+            body = {"sentences": ["It is."] * sentences}
+            answer = client.post("/v1/parse", json=body, headers=headers)
+            return answer.status_code, {**answer.json(), **answer.headers}
+
+        assert ask(1)[0] == 401
+        status, told = ask(1, authorization="Bearer C")
+        assert (status, told["www-authenticate"]) == (401, "Bearer")
+        assert "got another: ask whoever runs this service" in str(told["detail"])
+        assert ask(200, authorization="Bearer A")[0] == 200
+        assert ask(2, authorization="bearer B")[0] == 200
+        assert ask(1, **{"x-api-key": "B"})[0] == 200
+        status, told = ask(2, authorization="Bearer B")
+        assert (status, told["type"]) == (429, "/docs#problem-quota")
+        assert 1 <= int(str(told["retry-after"])) <= 40
+        assert client.get("/v1/models").status_code == 401
+        assert client.get("/v1/models", headers={"x-api-key": "A"}).status_code == 200
+        assert client.get("/v2/health/ready").status_code == 200
+        lines = client.post("/v1/batch", content='"a"\n', headers={"x-api-key": "B"})
+        assert lines.json()["problem"]["status"] == 429
+
+
+def test_a_quota_fills_up_as_time_passes() -> None:
+    now = 100.0
+    key = Key("ann", b"", 60, lambda: now)
+    key.spend(60)
+    with pytest.raises(Refused, match="at most 60 sentences a minute with the key of ann, got 10"):
+        key.spend(10)
+    now += 10.0
+    key.spend(10)
+    now += 3600.0
+    key.spend(200)  # more than a minute's worth: let through once, paid back later
+    with pytest.raises(Refused, match="with -140 left") as refused:
+        key.spend(1)
+    assert refused.value.retry_after == pytest.approx(141.0)
+
+
+@pytest.mark.parametrize(
+    "line", ["ann", "ann " + "A" * 64, "ann " + "a" * 63, "ann " + "a" * 64 + " 0", "a b c d"]
+)
+def test_a_file_of_keys_is_checked_and_not_repeated(tmp_path: Path, line: str) -> None:
+    path = tmp_path / "keys"
+    path.write_text(f"\n{line}\n")
+    expected = r"expected `NAME SHA256 \[SENTENCES_PER_MINUTE\]` in .*keys:2, got something else"
+    with pytest.raises(SettingsError, match=expected) as error:
+        Keys(path)
+    assert "aaaa" not in str(error.value)
+    with pytest.raises(SettingsError, match=re.escape(f"got {tmp_path / 'none'}")):
+        Keys(tmp_path / "none")
+
+
+# The workers --------------------------------------------------------------------------------------
+
+
+def run(threads: int, *lines: list[Task]) -> list[list[bytes] | BaseException]:
+    """What lines of tasks get, all submitted at once."""
+
+    async def work() -> list[list[bytes] | BaseException]:
+        workers = Workers(threads, Admission(threads, 8, 1.0))
+        submitted: list[Line] = [
+            workers.submit(lambda tasks=tasks: tasks, 0.0, Stop()) for tasks in lines
+        ]
+        try:
+            return await asyncio.gather(*(one.done for one in submitted), return_exceptions=True)
+        finally:
+            workers.close()
+
+    return asyncio.run(asyncio.wait_for(work(), 30))
+
+
+def told(text: str) -> Task:
+    return Task(text.encode, 0.0)
+
+
+def raising(error: Exception) -> Task:
+    def raise_it() -> bytes:
+        raise error
+
+    return Task(raise_it, 0.0)
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_every_line_gets_its_own_results_in_order(threads: int) -> None:
+    lines = [[told(f"{line}.{task}") for task in range(line)] for line in range(40)]
+    expected = [[f"{line}.{task}".encode() for task in range(line)] for line in range(40)]
+    assert run(threads, *lines) == expected
+
+
+def test_a_line_with_an_error_fails_alone() -> None:
+    first, second, third = run(
+        1, [told("a")], [told("b"), raising(InputError("no")), told("c")], [told("d")]
+    )
+    assert (first, third) == ([b"a"], [b"d"])
+    assert isinstance(second, InputError)
+
+
+def test_a_fault_nobody_expected_stays_with_its_own_line() -> None:
+    lines = [[told("a")], [raising(ZeroDivisionError())], [told("b"), told("c")]]
+    first, second, third = run(1, *lines)
+    assert (first, third) == ([b"a"], [b"b", b"c"])
+    assert isinstance(second, FaultError)
+
+
+def test_a_fault_in_preparing_is_answered_too() -> None:
+    async def work() -> BaseException | None:
+        workers = Workers(1, Admission(1, 8, 1.0))
+
+        def broken() -> list[Task]:
+            raise ZeroDivisionError
+
+        try:
+            for _ in range(3):  # each fault ends a thread's loop, which is started anew
+                line = workers.submit(broken, 0.5, Stop())
+                await asyncio.wait([line.done])
+            return line.done.exception()
+        finally:
+            workers.close()
+
+    assert isinstance(asyncio.run(work()), FaultError)
+
+
+def test_a_long_line_does_not_keep_a_short_one_waiting() -> None:
+    finished: list[str] = []
+
+    def noted(name: str) -> Task:
+        def note() -> bytes:
+            finished.append(name)
+            return b""
+
+        return Task(note, 0.02)  # more than a batch holds: a turn each
+
+    run(1, [noted("long")] * 20, [noted("short")])
+    assert finished.index("short") <= 2
+
+
+def test_work_nobody_waits_for_is_dropped() -> None:
+    async def work() -> tuple[int, BaseException | None]:
+        admission = Admission(1, 8, 1.0)
+        workers = Workers(1, admission)
+        entered, go_on, ran = threading.Event(), threading.Event(), []
+
+        def first() -> bytes:
+            entered.set()
+            go_on.wait(10)
+            return b""
+
+        stop = Stop()
+        rest = [Task(lambda: ran.append(1) or b"", 0.0) for _ in range(100)]
+        line = workers.submit(lambda: [Task(first, 1.0), *rest], 0.0, stop)
+        try:
+            await asyncio.to_thread(entered.wait, 10)
+            stop.cancel()
+            go_on.set()
+            await asyncio.wait([line.done])
+            while admission.requests:
+                await asyncio.sleep(0.01)
+            return len(ran), line.done.exception()
+        finally:
+            workers.close()
+
+    ran, error = asyncio.run(work())
+    assert ran == 0
+    assert isinstance(error, Stopped)
