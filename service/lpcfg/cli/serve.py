@@ -19,11 +19,18 @@ def serve(
     store: Store = None,
     host: Annotated[str | None, typer.Option(help="Address to listen on.")] = None,
     port: Annotated[int | None, typer.Option(help="Port to listen on; 0 takes any.")] = None,
+    check: Annotated[
+        bool, typer.Option("--check", help="Only see whether the models can be served.")
+    ] = False,
 ) -> None:
     """Serve a model over HTTP, with a web page at / and the API's description at /docs.
 
     All else is set in the environment: see docs/settings.md. Logs are JSON lines on stderr.
     """
-    from lpcfg.web.server import serve as run
+    from lpcfg.web import server
 
-    run(read_settings(model=model, model_store=store, host=host, port=port))
+    settings = read_settings(model=model, model_store=store, host=host, port=port)
+    if check:
+        server.check(settings)
+    else:
+        server.serve(settings)

@@ -52,6 +52,15 @@ def serve(settings: Settings) -> None:
         raise service.failure
 
 
+def check(settings: Settings) -> None:
+    """Load, verify and warm every model as `serve` would. Raises for one that cannot be served."""
+    logs.configure()
+    service = Service.of(settings)
+    asyncio.run(service.models.load())
+    for one in service.models:
+        _log.info("model", **one.version)
+
+
 class Server(uvicorn.Server):
     """Ends in three steps: not ready any more, not listening any more, nothing left to answer."""
 

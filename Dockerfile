@@ -1,0 +1,48 @@
+# The service with its default model and its kernels compiled. No shell tricks at run time: what a
+# container starts is what was tried while the image was built.
+ARG BASE=python:3.11-slim
+
+FROM ${BASE} AS build
+ENV PIP_NO_CACHE_DIR=1 \
+    PIP_DISABLE_PIP_VERSION_CHECK=1
+WORKDIR /src
+RUN python3 -m venv /opt/lpcfg
+COPY requirements.lock ./
+RUN /opt/lpcfg/bin/python -m pip install --require-hashes --requirement requirements.lock
+COPY pyproject.toml README.md LICENSE ./
+COPY service service
+RUN /opt/lpcfg/bin/python -m pip install --no-deps --no-build-isolation .
+COPY model_store /opt/lpcfg/model_store
+
+# Compiled for a named processor instead of the one that builds: x86-64-v3 is every server since
+# 2015; `generic` runs anywhere, more slowly. The kernels' cache knows sources by their time of
+# change, and layers keep whole seconds.
+ARG KERNELS_FOR=x86-64-v3
+ENV NUMBA_CPU_NAME=${KERNELS_FOR} \
+    NUMBA_CPU_FEATURES="" \
+    NUMBA_CACHE_DIR=/opt/lpcfg/kernels \
+    OMP_NUM_THREADS=1
+RUN find /opt/lpcfg/lib -name '*.py' -exec touch --date=@0 {} + \
+    && /opt/lpcfg/bin/lpcfg serve --check --store /opt/lpcfg/model_store
+
+FROM ${BASE}
+ARG KERNELS_FOR=x86-64-v3
+COPY --from=build /opt/lpcfg /opt/lpcfg
+COPY --chmod=555 deploy/start /opt/lpcfg/bin/start
+# /tmp is the only place that must be writable.
+ENV PATH=/opt/lpcfg/bin:$PATH \
+    PYTHONDONTWRITEBYTECODE=1 \
+    OMP_NUM_THREADS=1 \
+    MALLOC_ARENA_MAX=2 \
+    NUMBA_CPU_NAME=${KERNELS_FOR} \
+    NUMBA_CPU_FEATURES="" \
+    NUMBA_CACHE_DIR=/tmp/kernels \
+    LPCFG_MODEL_STORE=/opt/lpcfg/model_store \
+    LPCFG_HOST=0.0.0.0 \
+    LPCFG_DRAIN_SECONDS=5
+USER 10001:10001
+WORKDIR /tmp
+EXPOSE 8000
+HEALTHCHECK --interval=10s --timeout=3s --start-period=60s --retries=3 \
+    CMD ["python", "-c", "import urllib.request; urllib.request.urlopen('http://127.0.0.1:8000/v2/health/ready', timeout=2)"]
+ENTRYPOINT ["/opt/lpcfg/bin/start"]
