@@ -18,8 +18,9 @@ from lpcfg.errors import GrammarError, InputError
 Doubles = npt.NDArray[np.float64]
 
 # Knots are means over groups of items: as many groups of equal width, and of equal weight. Spans
-# crowd near 0 and 1, where groups of equal width alone would be too coarse.
-_GROUPS = 20
+# crowd near 0 and 1, where groups of equal width alone would be too coarse. More groups follow the
+# held-out trees too closely: fitted to 300 of GUM, 20 leave an error of .0215 on dev, 6 of .0191.
+_GROUPS = 6
 
 
 # Measuring ----------------------------------------------------------------------------------------
@@ -151,7 +152,7 @@ def fit_monotone(
 ) -> MonotoneMap:
     """The map from stated probabilities to shares of right items, by isotonic regression.
 
-    The regression's steps are then thinned to the means of at most 40 groups of items, joined by
+    The regression's steps are then thinned to the means of at most 12 groups of items, joined by
     lines. Items may have weights, which are not negative. Raises InputError as `calibration`
     does, and where no item has weight.
     """

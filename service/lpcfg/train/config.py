@@ -59,6 +59,8 @@ class TrainingConfig:
     rare_threshold       words seen less often than this share the terminal of their signature;
                          0 makes every word a terminal and knows no others
     language             whose signatures: english or neutral
+    tagger               a word's neighbours have a say in its tag, where the parser tags by itself;
+                         never with a rare_threshold of 0
     held_out             so many trees, but no more than one in 20, are not learned from: they tell
                          how sure the model may be; 0 leaves probabilities as they are
     max_depth            nested brackets a tree may have
@@ -72,6 +74,7 @@ class TrainingConfig:
     sibling_threshold: int = 20
     rare_threshold: int = 3
     language: str = "english"
+    tagger: bool = True
     held_out: int = 600
     max_depth: int = MAX_DEPTH
     seed: int = 1
