@@ -41,7 +41,7 @@ from lpcfg.trees import (
     split_chain,
 )
 
-ARRAYS = ("symbol", "left", "right", "parent", "start", "end", "word", "tree_start")
+ARRAYS = ("symbol", "left", "right", "parent", "start", "end", "word", "tree_start", "source")
 
 # The label A stands over words and over children on purpose.
 leaves = st.builds(
@@ -398,3 +398,12 @@ def test_forests_are_read_only() -> None:
 
 def test_a_marked_preterminal_has_the_labels_of_an_unmarked_one() -> None:
     assert split_chain("NP|NN" + LEAF_MARK) == split_chain("NP|NN") == ["NP", "NN"]
+
+
+def test_every_tree_knows_which_source_it_comes_from(tmp_path: Path) -> None:
+    (tmp_path / "a.mrg").write_text("(S (A x)) (S (A y))")
+    (tmp_path / "b.mrg").write_text("(S (A z))")
+    sources = [tmp_path / "b.mrg", tmp_path / "a.mrg", tmp_path / "b.mrg"]
+    forest = read_forest(sources)
+    assert forest.source.tolist() == [0, 1, 1, 2]
+    assert [tree.tokens() for tree in strees_of(forest)] == [["z"], ["x"], ["y"], ["z"]]

@@ -39,8 +39,8 @@ def split(forest: Forest, most: int) -> tuple[Forest, tuple[Tree, ...]]:
     middles = (np.arange(runs) * 2 + 1) * forest.n_trees // (2 * runs)
     held = np.zeros(forest.n_trees, np.bool_)
     held[middles[:, None] - RUN // 2 + np.arange(RUN)] = True
-    trees = tuple(restore(stree) for stree in strees_of(part_of(forest, held)))
-    return part_of(forest, ~held), trees
+    trees = tuple(restore(stree) for stree in strees_of(part_of(forest, np.flatnonzero(held))))
+    return part_of(forest, np.flatnonzero(~held)), trees
 
 
 @dataclass(frozen=True, eq=False)

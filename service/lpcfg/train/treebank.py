@@ -63,9 +63,11 @@ class Forest:
     end: Ints
     word: Ints  # -1 inside
     tree_start: Longs  # nodes of tree t are tree_start[t] : tree_start[t + 1], the root is the last
+    source: Ints  # which of the sources each tree comes from
 
     def __post_init__(self) -> None:
-        for name in ("symbol", "left", "right", "parent", "start", "end", "word", "tree_start"):
+        nodes = ("symbol", "left", "right", "parent", "start", "end", "word")
+        for name in (*nodes, "tree_start", "source"):
             object.__setattr__(self, name, frozen(getattr(self, name)))
 
     @property
@@ -129,20 +131,25 @@ def read_forest(
     """
     if workers < 1:
         raise TrainingError(f"expected at least one worker, got {workers}: give 1 or more")
-    named = [text for source in _listed(sources) for text in texts(source)]
-    pieces = [piece for _, text in named for piece in _pieces(text)]
+    named = [(at, *text) for at, source in enumerate(_listed(sources)) for text in texts(source)]
+    pieces, source_of = [], []
+    for at, _, text in named:
+        for piece in _pieces(text):
+            pieces.append(piece)
+            source_of.append(at)
     code = partial(_coded_text, horizontal=horizontal, max_depth=max_depth)
     parts = _mapped(code, pieces, workers)
     if None in parts:  # read as a whole for an error that names file, line and column
-        for name, text in named:
+        for _, name, text in named:
             _coded(_strees(text, name, horizontal, max_depth))
-    where = ", ".join(name for name, _ in named) or "an empty list of sources"
-    return _merged([part for part in parts if part], sibling_threshold, where)
+    where = ", ".join(name for _, name, _ in named) or "an empty list of sources"
+    good = [(part, at) for part, at in zip(parts, source_of, strict=True) if part]
+    return _merged([part for part, _ in good], [at for _, at in good], sibling_threshold, where)
 
 
 def forest_of(strees: Iterable[Tree]) -> Forest:
     """The forest of s-trees already at hand."""
-    return _merged([_coded(strees)], 0, "the s-trees given")
+    return _merged([_coded(strees)], [0], 0, "the s-trees given")
 
 
 def _listed(sources: Source | Sequence[Source]) -> Sequence[Source]:
@@ -287,7 +294,9 @@ def _post_order(stree: Tree) -> list[Tree]:
 # Codes to a forest --------------------------------------------------------------------------------
 
 
-def _merged(parts: list[_Part], sibling_threshold: int, where: str) -> Forest:
+def _merged(
+    parts: list[_Part], source_of: Sequence[int], sibling_threshold: int, where: str
+) -> Forest:
     sizes = np.concatenate([part.sizes for part in parts]) if parts else np.empty(0, np.int64)
     if not len(sizes):
         raise TrainingError(
@@ -301,8 +310,10 @@ def _merged(parts: list[_Part], sibling_threshold: int, where: str) -> Forest:
     symbols, n_internal, symbol = _symbols(labels, label, leaf)
     tree_start = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
     left, right, parent, start, end = _structure(leaf, tree_start)
+    source = np.repeat(source_of, [len(part.sizes) for part in parts]).astype(np.int32)
     return Forest(
-        symbols, n_internal, words, symbol, left, right, parent, start, end, word, tree_start
+        *(symbols, n_internal, words, symbol, left, right, parent, start, end, word),
+        *(tree_start, source),
     )
 
 
@@ -386,13 +397,21 @@ def unmarked(forest: Forest) -> Forest:
     return replace(forest, symbols=symbols, n_internal=n_internal, symbol=table[forest.symbol])
 
 
-def part_of(forest: Forest, trees: Bools) -> Forest:
-    """The forest of some of its trees, with the symbols and words that these have."""
-    kept = np.repeat(trees, np.diff(forest.tree_start))
-    place = np.append(np.cumsum(kept) - 1, -1).astype(np.int32)  # -1 stays -1
-    inside, symbol = _renumbered(forest.symbol[kept], len(forest.symbols))
-    seen, word = _renumbered(forest.word[kept], len(forest.words))
-    left, right, parent = (place[side[kept]] for side in (forest.left, forest.right, forest.parent))
+def part_of(forest: Forest, trees: Ints | Longs) -> Forest:
+    """The forest of these trees, in this order, with the symbols and words that they have.
+
+    A tree named several times is there as often.
+    """
+    sizes = np.diff(forest.tree_start)[trees]
+    tree_start = np.concatenate([[0], np.cumsum(sizes)])
+    moved = np.repeat(forest.tree_start[trees] - tree_start[:-1], sizes)
+    nodes = np.arange(len(moved)) + moved
+    inside, symbol = _renumbered(forest.symbol[nodes], len(forest.symbols))
+    seen, word = _renumbered(forest.word[nodes], len(forest.words))
+    left, right, parent = (
+        np.where(side[nodes] >= 0, side[nodes] - moved, -1).astype(np.int32)
+        for side in (forest.left, forest.right, forest.parent)
+    )
     return Forest(
         symbols=tuple(forest.symbols[a] for a in inside),
         n_internal=int((inside < forest.n_internal).sum()),
@@ -401,10 +420,11 @@ def part_of(forest: Forest, trees: Bools) -> Forest:
         left=left,
         right=right,
         parent=parent,
-        start=forest.start[kept],
-        end=forest.end[kept],
+        start=forest.start[nodes],
+        end=forest.end[nodes],
         word=word,
-        tree_start=np.concatenate([[0], np.cumsum(np.diff(forest.tree_start)[trees])]),
+        tree_start=tree_start,
+        source=forest.source[trees],
     )
 
 
