@@ -9,6 +9,7 @@ after the time the service asks for or after one that doubles. A problem the ser
 raised as ServiceError.
 """
 
+import asyncio
 import json
 import time
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
@@ -16,7 +17,6 @@ from itertools import islice
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-import anyio
 import httpx
 from pydantic import BaseModel
 
@@ -245,7 +245,7 @@ class Client(_Client):
 
 
 class AsyncClient(_Client):
-    """The service at an address, for asyncio and trio."""
+    """The service at an address, for asyncio."""
 
     def __init__(
         self,
@@ -349,5 +349,5 @@ class AsyncClient(_Client):
             pause = self._pause(attempt, answer)
             if pause is None and answer is not None:
                 return answer
-            await anyio.sleep(pause or 0.0)
+            await asyncio.sleep(pause or 0.0)
             attempt += 1

@@ -95,7 +95,7 @@ def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
         slept.append(seconds)
 
     monkeypatch.setattr("time.sleep", slept.append)
-    monkeypatch.setattr("anyio.sleep", sleep)
+    monkeypatch.setattr("asyncio.sleep", sleep)
     return slept
 
 

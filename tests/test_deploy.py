@@ -1,0 +1,149 @@
+"""The container and the manifests: linted, validated, and true to the settings they use."""
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from lpcfg.settings import PREFIX, Settings
+from lpcfg.web.metrics import Metrics
+from lpcfg.web.state import Admission, Cache
+
+ROOT = Path(__file__).resolve().parents[1]
+DEPLOY = ROOT / "deploy"
+OVERLAYS = sorted(path.name for path in (DEPLOY / "overlays").iterdir())
+KUBERNETES = "1.32"
+
+
+def run(*command: str | Path) -> str:
+    """What a command prints; it must succeed."""
+    done = subprocess.run(
+        [str(one) for one in command], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def tool(name: str) -> Path:
+    """A tool of the development environment."""
+    return Path(sys.executable).parent / name
+
+
+def system(name: str) -> str:
+    """A tool of the system."""
+    found = shutil.which(name)
+    if found is None:
+        pytest.skip(f"no {name} here: install it to check this too")
+    return found
+
+
+def test_dockerfile_is_clean() -> None:
+    run(tool("hadolint"), "Dockerfile")
+
+
+def test_yaml_is_clean() -> None:
+    run(tool("yamllint"), "--strict", "--config-file", DEPLOY / ".yamllint", DEPLOY)
+
+
+def test_compose_file_is_clean_and_confined() -> None:
+    run(tool("compose-lint"), "deploy/compose.yaml")
+    (service,) = yaml.safe_load((DEPLOY / "compose.yaml").read_text())["services"].values()
+    assert service["read_only"]
+    assert service["cap_drop"] == ["ALL"]
+    assert not service["user"].startswith("0")
+
+
+@pytest.fixture(scope="session", params=OVERLAYS)
+def manifests(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """All objects of an overlay, in a file."""
+    text = run(system("kubectl"), "kustomize", DEPLOY / "overlays" / request.param)
+    path = tmp_path_factory.mktemp("manifests") / f"{request.param}.yaml"
+    path.write_text(text)
+    return path
+
+
+def objects(manifests: Path) -> dict[str, Any]:
+    return {one["kind"]: one for one in yaml.safe_load_all(manifests.read_text())}
+
+
+def test_manifests_are_what_kubernetes_accepts(manifests: Path) -> None:
+    run(tool("kubernetes-validate"), "--strict", "-k", KUBERNETES, manifests)
+    kinds = objects(manifests).keys()
+    assert kinds >= {
+        "Deployment",
+        "Service",
+        "HorizontalPodAutoscaler",
+        "PodDisruptionBudget",
+        "NetworkPolicy",
+    }
+
+
+def test_pods_are_restricted_and_probed(manifests: Path) -> None:
+    pod = objects(manifests)["Deployment"]["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    context = container["securityContext"]
+    assert pod["securityContext"]["runAsNonRoot"]
+    assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+    assert context["readOnlyRootFilesystem"]
+    assert not context["allowPrivilegeEscalation"]
+    assert context["capabilities"] == {"drop": ["ALL"]}
+    assert not pod["automountServiceAccountToken"]
+    for probe, path in (
+        ("startupProbe", "/v2/health/ready"),
+        ("readinessProbe", "/v2/health/ready"),
+        ("livenessProbe", "/v2/health/live"),
+    ):
+        assert container[probe]["httpGet"]["path"] == path
+    drain, request = 5, Settings.model_fields["timeout_seconds"].default
+    assert pod["terminationGracePeriodSeconds"] > drain + request
+    assert container["resources"].keys() == {"requests", "limits"}
+
+
+def test_the_whole_of_the_objects_is_about_the_same_pods(manifests: Path) -> None:
+    found = objects(manifests)
+    pods = found["Deployment"]["spec"]["template"]["metadata"]["labels"]
+    for selector in (
+        found["Service"]["spec"]["selector"],
+        found["PodDisruptionBudget"]["spec"]["selector"]["matchLabels"],
+        found["NetworkPolicy"]["spec"]["podSelector"]["matchLabels"],
+    ):
+        assert selector.items() <= pods.items()
+    assert found["HorizontalPodAutoscaler"]["spec"]["scaleTargetRef"]["name"] == "lpcfg"
+    replicas = found["HorizontalPodAutoscaler"]["spec"]["minReplicas"]
+    assert found["PodDisruptionBudget"]["spec"]["minAvailable"] < replicas
+
+
+def test_settings_named_here_are_settings() -> None:
+    known = {PREFIX + name.upper() for name in Settings.model_fields}
+    files = [ROOT / "Dockerfile", ROOT / "docs" / "deployment.md"]
+    files += [path for path in DEPLOY.rglob("*") if path.is_file()]
+    named = {
+        name for path in files for name in re.findall(r"LPCFG_[A-Z_]+", path.read_text("utf-8"))
+    }
+    assert named
+    assert named <= known
+
+
+def test_alerts_parse_and_fire_when_they_should() -> None:
+    promtool = system("promtool")
+    run(promtool, "check", "rules", DEPLOY / "prometheus-rules.yaml")
+    run(promtool, "test", "rules", DEPLOY / "prometheus-rules-test.yaml")
+
+
+def test_alerts_and_dashboard_use_metrics_there_are() -> None:
+    metrics = Metrics(Admission(1, 1, 1.0), Cache(0))
+    exposed = set(re.findall(r"^# TYPE (\w+)", metrics.text([]).decode(), re.MULTILINE))
+    exposed |= {f"{name}_bucket" for name in exposed}
+    dashboard = json.loads((DEPLOY / "grafana-dashboard.json").read_text())
+    used = [target["expr"] for panel in dashboard["panels"] for target in panel["targets"]]
+    rules = yaml.safe_load((DEPLOY / "prometheus-rules.yaml").read_text())
+    used += [rule["expr"] for group in rules["groups"] for rule in group["rules"]]
+    named = {name for text in used for name in re.findall(r"\b(?:lpcfg|process)_\w+\b(?!:)", text)}
+    assert named
+    assert named <= exposed
