@@ -13,9 +13,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from fastapi.security import HTTPBearer
+
 from lpcfg.errors import SettingsError
 from lpcfg.web.problems import Refused
 
+BEARER = HTTPBearer(auto_error=False, description="needed where the service asks for keys")
+"""Only so that the description says so: Keys.owner looks at the header itself."""
 _LINE = re.compile(r"(\S+)\s+([0-9a-f]{64})(?:\s+([1-9]\d{0,8}))?")
 
 

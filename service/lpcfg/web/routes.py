@@ -15,6 +15,7 @@ from lpcfg.web import inputs
 from lpcfg.web.admission import cost, cost_of_text
 from lpcfg.web.batch import Batch, LinesResponse
 from lpcfg.web.bodies import GuardedRoute
+from lpcfg.web.keys import BEARER
 from lpcfg.web.models import Served
 from lpcfg.web.problems import documented, problem_of
 from lpcfg.web.schemas import (
@@ -32,15 +33,26 @@ from lpcfg.web.tasks import encoded, parse_task, with_id
 from lpcfg.web.work import Task
 from lpcfg.wire import marginals_json, score_json
 
-router = APIRouter(prefix="/v1", route_class=GuardedRoute)
+router = APIRouter(prefix="/v1", route_class=GuardedRoute, dependencies=[Depends(BEARER)])
 TheService = Annotated[Service, Depends(service_of)]
 _JSON = "application/json"
+_PROBLEMS = documented(
+    "content",
+    "limit",
+    "body-limit",
+    "media-type",
+    "key",
+    "quota",
+    "overload",
+    "starting",
+    "deadline",
+)
 
 
 @router.post(
     "/parse",
     response_model=ParseResponse,
-    responses=documented("content", "limit", "body-limit", "media-type", "overload", "deadline"),
+    responses=_PROBLEMS,
     summary="Parse text or sentences",
 )
 async def parse(body: ParseRequest, request: Request, service: TheService) -> Response:
@@ -68,7 +80,7 @@ async def parse(body: ParseRequest, request: Request, service: TheService) -> Re
 @router.post(
     "/marginals",
     response_model=MarginalsResponse,
-    responses=documented("content", "limit", "body-limit", "media-type", "overload", "deadline"),
+    responses=_PROBLEMS,
     summary="Posteriors of labelled spans",
 )
 async def marginals(body: MarginalsRequest, request: Request, service: TheService) -> Response:
@@ -112,7 +124,7 @@ def _marginals(served: Served, sentence: Sentence, body: MarginalsRequest, stop:
 @router.post(
     "/tree-probability",
     response_model=TreesResponse,
-    responses=documented("content", "limit", "body-limit", "media-type", "overload", "deadline"),
+    responses=_PROBLEMS,
     summary="Probabilities of trees",
 )
 async def tree_probability(body: TreesRequest, request: Request, service: TheService) -> Response:
@@ -173,7 +185,7 @@ def _score(served: Served, text: str, settings: Settings, stop: Stop, at: str) -
             "description": "A line for each line, in order.",
             "content": {"application/x-ndjson": {"itemSchema": BatchLine.model_json_schema()}},
         },
-        **documented("content", "overload"),
+        **documented("content", "limit", "key", "quota", "overload", "starting"),
     },
     openapi_extra={
         "requestBody": {

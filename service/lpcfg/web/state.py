@@ -111,7 +111,7 @@ class Service:
         try:
             async with asyncio.timeout(self.settings.timeout_seconds):
                 return await line.done
-        except TimeoutError:
+        except (TimeoutError, DeadlineError):  # whoever sees first that the time is over
             raise DeadlineError(
                 f"expected to be done within {self.settings.timeout_seconds:g} seconds, got not "
                 "as far: send less at once"

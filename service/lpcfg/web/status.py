@@ -5,6 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Request
 from starlette.responses import Response
 
+from lpcfg.web.keys import BEARER
 from lpcfg.web.problems import Refused, documented
 from lpcfg.web.schemas import (
     Live,
@@ -38,7 +39,7 @@ router = APIRouter()
 
 @router.get(
     "/v1/models",
-    dependencies=[Depends(require_key)],
+    dependencies=[Depends(BEARER), Depends(require_key)],
     responses=documented("key"),
     summary="The models that are served",
 )
@@ -49,7 +50,7 @@ async def models(service: TheService) -> Models:
 
 @router.get(
     "/v1/models/{name}",
-    dependencies=[Depends(require_key)],
+    dependencies=[Depends(BEARER), Depends(require_key)],
     responses=documented("key", "not-found"),
     summary="One model that is served",
 )
@@ -60,7 +61,7 @@ async def model(name: str, service: TheService) -> ModelDetails:
 
 @router.post(
     "/v1/models/{name}/reload",
-    dependencies=[Depends(require_admin)],
+    dependencies=[Depends(BEARER), Depends(require_admin)],
     responses=documented("key", "not-found", "model"),
     summary="Serve the newest version of a model",
 )
