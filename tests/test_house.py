@@ -20,6 +20,7 @@ DRAWING = (
     {"errors"},
     {"trees", "tokens", "calibration", "settings"},
     {"grammar", "analysis", "drawing"},
+    {"tagging"},
     {"lexicon", "engine", "wire"},
     {"store", "scoring"},
     {"model", "sample"},

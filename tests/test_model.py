@@ -58,6 +58,9 @@ def test_an_exact_bundle_gives_the_model_back_bit_for_bit() -> None:
     assert model.calibration is not None
     assert back.calibration is not None
     assert back.calibration.as_lists() == model.calibration.as_lists()
+    assert model.tagger is not None
+    assert back.tagger is not None
+    assert differing(model.tagger, back.tagger) == []
     assert back.horizontal == model.horizontal == 1
     assert back.states == model.states == 4
 
@@ -129,15 +132,16 @@ def test_a_model_is_published_and_loaded(tmp_path: Path) -> None:
 
 
 def test_a_model_of_counts_alone_has_no_members_and_one_state() -> None:
-    model = replace(small_models.counts(), fallback=None)
+    model = replace(small_models.counts(), fallback=None, tagger=None)
     back = from_bundle(bundle(model, exact=False))
     assert back.members == ()
     assert back.states == 1
     assert back.fallback is None
     assert back.calibration is None
+    assert back.tagger is None
 
 
-OPTIONAL = {"fallback", "calibration"}
+OPTIONAL = {"fallback", "calibration", "tagger"}
 NAMES = sorted(
     [("grammar", name) for name in bundle(full(), exact=False).grammar if name not in OPTIONAL]
     + [("tensors", name) for name in bundle(full(), exact=False).tensors]

@@ -149,7 +149,7 @@ def test_members_share_one_grammar_and_have_seeds_and_stages_of_their_own(
         {"estimator": "counts", "seed": 7},
     ]
     names = [stage.name for stage in report.stages]
-    assert names == ["read", "grammar and lexicon", "member 1 draw", "member 2 draw"]
+    assert names == ["read", "grammar and lexicon", "tagger", "member 1 draw", "member 2 draw"]
 
 
 @pytest.mark.parametrize("estimator", ["counts", "spectral"])

@@ -18,6 +18,7 @@ from lpcfg.errors import GrammarError
 from lpcfg.grammar import Doubles, Floats, Grammar, Tables, frozen
 from lpcfg.lexicon import Lexicon
 from lpcfg.store import Bundle, Stored
+from lpcfg.tagging import FREQUENT, TagModel
 
 Arrays = dict[str, NDArray[Any]]
 _SIDES = ("parent", "left", "right")
@@ -37,7 +38,8 @@ class Model:
     """Symbols, words, coarse tables and the members' tables.
 
     `horizontal` says how the trees were binarized; without members the coarse tables are the
-    model. `calibration` maps a raw span posterior to the share of such spans that is right.
+    model. `calibration` maps a raw span posterior to the share of such spans that is right, and
+    `tagger` has a say in the tags of words that come without.
     """
 
     grammar: Grammar
@@ -48,6 +50,7 @@ class Model:
     fallback: Fallback | None = None
     calibration: MonotoneMap | None = None
     horizontal: int = 0
+    tagger: TagModel | None = None
 
     @property
     def states(self) -> int:
@@ -106,6 +109,10 @@ def to_bundle(
         tensors.update(_coarse_arrays("fallback.", other.coarse, other.context))
     if model.calibration is not None:
         described["calibration"] = model.calibration.as_lists()
+    if model.tagger is not None:
+        described["tagger"] = {"gamma": model.tagger.gamma}
+        tensors["tagger.weight"] = model.tagger.weight
+        tensors["tagger.scale"] = model.tagger.scale
     return Bundle(tensors=tensors, grammar=described, facts=facts, card=card)
 
 
@@ -161,6 +168,17 @@ def _model(described: dict[str, Any], tensors: Arrays) -> Model:
         fallback=fallback,
         calibration=MonotoneMap.from_lists(calibration) if calibration else None,
         horizontal=described["horizontal"],
+        tagger=_tagger(described["tagger"], lexicon, tensors) if "tagger" in described else None,
+    )
+
+
+def _tagger(described: dict[str, Any], lexicon: Lexicon, tensors: Arrays) -> TagModel:
+    return TagModel(
+        tags=lexicon.tags,
+        frequent=lexicon.seen_at_least(FREQUENT),
+        weight=tensors["tagger.weight"],
+        scale=tensors["tagger.scale"],
+        gamma=described["gamma"],
     )
 
 

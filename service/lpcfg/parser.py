@@ -104,7 +104,7 @@ class Parser:
         self.model = model
         self.reference = reference
         self._thresholds = thresholds or Thresholds()
-        self._emit = Emitter(model.grammar, model.lexicon)
+        self._emit = Emitter(model.grammar, model.lexicon, model.tagger)
         self._stages = [
             _Stage(model.grammar, model.coarse, model.context, model.lexicon, model.members)
         ]

@@ -1,6 +1,7 @@
 """From treebank files to a published model, stage by stage."""
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -11,8 +12,10 @@ from lpcfg.measure import calibration_facts, examine
 from lpcfg.model import Fallback, Model, fallback_grammar, from_bundle, to_bundle
 from lpcfg.parser import Parser
 from lpcfg.store import Reference, publish
-from lpcfg.train import context, counts
+from lpcfg.tagging import TagModel
+from lpcfg.train import context, counts, tagger
 from lpcfg.train.config import TrainingConfig
+from lpcfg.train.em import Choose
 from lpcfg.train.estimators import Job, estimator
 from lpcfg.train.held_out import HeldOut, split
 from lpcfg.train.report import Facts, TrainReport, card, sizes, symbol_counts, unseen
@@ -109,12 +112,19 @@ def _train(
         examples = Examples.of(learned, config)
         plain = unmarked(learned)
         model = _coarse_model(examples, plain, config)
-    held_out = HeldOut(trees, model, workers) if trees else None
-    members, facts = _members(examples, config, held_out, workers, stages)
-    model = replace(model, members=members)
+    with ThreadPoolExecutor(1) as beside:
+        learning = beside.submit(_tagger, examples, config, stages)
+        if workers == 1:
+            learning.result()
+
+        def choose(*tables: Tables) -> float:
+            return HeldOut(trees, replace(model, tagger=learning.result()), workers).f1(*tables)
+
+        members, facts = _members(examples, config, choose if trees else None, workers, stages)
+    model = replace(model, members=members, tagger=learning.result())
     held_out_facts: Facts = {}
-    if held_out is not None:
-        calibration, raw = held_out.calibration(members, stages)
+    if trees:
+        calibration, raw = HeldOut(trees, model, workers).calibration(members, stages)
         model = replace(model, calibration=calibration)
         held_out_facts = {"trees": len(trees), "raw_calibration": raw.as_dict()}
     report = TrainReport(
@@ -149,10 +159,17 @@ def _fallback(plain: Forest, grammar: Grammar) -> Fallback:
     return Fallback(other, coarse, context.estimate(plain))
 
 
+def _tagger(examples: Examples, config: TrainingConfig, stages: Stages) -> TagModel | None:
+    if not config.tagger or config.rare_threshold == 0:
+        return None
+    with stages.stage("tagger") as stage:
+        return tagger.estimate(examples.forest, examples.lexicon, seed=config.seed, stage=stage)
+
+
 def _members(
     examples: Examples,
     config: TrainingConfig,
-    held_out: HeldOut | None,
+    choose: Choose | None,
     workers: int,
     stages: Stages,
 ) -> tuple[tuple[Tables, ...], list[Facts]]:
@@ -169,7 +186,7 @@ def _members(
             seed=seed,
             workers=workers,
             stages=stages if alone else stages.under(f"member {k}"),
-            choose=None if held_out is None else held_out.f1,
+            choose=choose,
         )
         learned, told = estimator(member.estimator).estimate(job, member.settings)
         tables.append(learned)

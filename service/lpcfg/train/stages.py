@@ -23,8 +23,8 @@ def silent(stage: str, done: int, total: int) -> None:
 class StageRecord:
     """One finished stage.
 
-    CPU seconds are those of this process, all threads, and of the worker processes that ended.
-    Peaks are the highest resident memory so far: of this process, and of the largest worker.
+    CPU seconds are those of this process, all threads, and of the worker processes that ended;
+    stages that go on at the same time count each other's. Peaks are the highest resident memory so far: of this process, and of the largest worker.
     """
 
     name: str
