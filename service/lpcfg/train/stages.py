@@ -24,7 +24,8 @@ class StageRecord:
     """One finished stage.
 
     CPU seconds are those of this process, all threads, and of the worker processes that ended;
-    stages that go on at the same time count each other's. Peaks are the highest resident memory so far: of this process, and of the largest worker.
+    stages that go on at the same time count each other's. Peaks are the highest resident memory so
+    far: of this process, and of the largest worker.
     """
 
     name: str
