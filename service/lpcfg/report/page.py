@@ -275,7 +275,6 @@ def _sizes(manifest: Facts, facts: Facts) -> str:
         group = _room(name)
         tensors[group] = tensors.get(group, 0) + size
     rows = sorted(tensors.items(), key=lambda item: -item[1])
-    files = [(f"file {name}", one["bytes"]) for name, one in manifest["files"].items()]
     plot = bars(
         [Bar(name, size, _megabytes(size), f"{name}: {size:,} bytes") for name, size in rows],
         label="bytes of every group of arrays",
@@ -286,7 +285,10 @@ def _sizes(manifest: Facts, facts: Facts) -> str:
         ("what", "how many"),
         ((key.replace("_", " "), f"{value:,}") for key, value in facts.get("sizes", {}).items()),
     )
-    listed = _table(("file", "bytes"), ((name, f"{size:,}") for name, size in files))
+    listed = _table(
+        ("file", "bytes"),
+        ((name, f"{one['bytes']:,}") for name, one in manifest["files"].items()),
+    )
     return _section(
         "Sizes",
         "",
