@@ -30,6 +30,7 @@ COUNTS = TrainingConfig(members=(member("counts"),))
 
 
 def bank(folder: Path, text: str) -> Path:
+    folder.mkdir(exist_ok=True)
     path = folder / "bank.mrg"
     path.write_text(text, encoding="utf-8")
     return path
@@ -42,8 +43,8 @@ def numbered(folder: Path, count: int) -> Path:
 def test_held_out_trees_are_spread_and_nothing_of_them_is_left(tmp_path: Path) -> None:
     forest = read_forest(numbered(tmp_path, 2000))
     rest, held = split(forest, 600)
-    assert [tree.tokens()[0] for tree in held] == [f"w{k}" for k in range(10, 2000, 20)]
-    assert rest.n_trees == 1900
+    assert [tree.tokens()[0] for tree in held] == [f"w{k}" for k in range(5, 2000, 10)]
+    assert rest.n_trees == 1800
     assert set(rest.words) == set(forest.words) - {tree.tokens()[0] for tree in held}
     together = [write(restore(tree)) for tree in strees_of(rest)] + [write(tree) for tree in held]
     assert sorted(together) == sorted(write(restore(tree)) for tree in strees_of(forest))
@@ -61,13 +62,13 @@ def test_a_part_of_a_forest_is_the_forest_of_that_part(seed: int) -> None:
     assert len(part.symbols) < len(forest.symbols)
 
 
-def test_so_many_are_held_out_but_no_more_than_one_in_twenty(tmp_path: Path) -> None:
+def test_so_many_are_held_out_but_no_more_than_one_in_ten(tmp_path: Path) -> None:
     forest = read_forest(numbered(tmp_path, 2000))
-    assert [len(split(forest, most)[1]) for most in (0, 60, 1000)] == [0, 60, 100]
+    assert [len(split(forest, most)[1]) for most in (0, 60, 1000)] == [0, 60, 200]
 
 
 def test_too_few_trees_for_a_map_are_all_learned_from(tmp_path: Path) -> None:
-    forest = read_forest(numbered(tmp_path, 20 * FEWEST - 1))
+    forest = read_forest(numbered(tmp_path, 10 * FEWEST - 1))
     assert split(forest, 600) == (forest, ())
     model, report = train(SMALL, COUNTS)
     assert model.calibration is None
@@ -106,17 +107,39 @@ def test_estimators_choose_by_f1_on_held_out_trees(
     made_up = Estimator(ESTIMATORS["counts"].settings, choosing)
     monkeypatch.setattr(estimators, "ESTIMATORS", {**ESTIMATORS, "choosing": made_up})
     config = TrainingConfig(members=(member("choosing"),))
-    _, report = train(numbered(tmp_path, 1000), config)
-    train(numbered(tmp_path, 999), config)
-    assert chosen == [100.0, None]
-    assert report.sizes["trees"] == 950
+    few = replace(config, held_out=50)
+    _, report = train(numbered(tmp_path, 2000), few)
+    assert chosen == [100.0]
+    assert report.sizes["trees"] == 1950
     assert report.as_json()["held_out"]["trees"] == 50
+    train(numbered(tmp_path, 499), few)  # too few to hold any out
+    assert chosen == [100.0, None]
+
+
+def test_members_learn_from_all_trees_in_the_end_where_many_are_held_out(tmp_path: Path) -> None:
+    model, report = train(numbered(tmp_path, 1000), COUNTS)
+    assert report.sizes["trees"] == 1000
+    assert report.held_out["trees"] == 100
+    assert model.calibration is not None
+    assert [stage.name for stage in report.stages][-1].startswith("all trees ")
+
+
+def test_a_source_counts_as_often_as_its_emphasis_says(tmp_path: Path) -> None:
+    sources = [bank(tmp_path / "a", "(S (X yes))"), bank(tmp_path / "b", "(S (X no))")]
+    emphasized = replace(COUNTS, emphasis=(1, 3))
+    model, _ = train(sources, emphasized)
+    words = model.lexicon.words
+    assert dict(zip(words, model.lexicon.pair_count.tolist(), strict=True)) == {"yes": 1, "no": 3}
+    with pytest.raises(
+        TrainingError, match="a number in `emphasis` for each of 3 treebanks, got 2"
+    ):
+        train([*sources, sources[0]], emphasized)
 
 
 def test_trees_without_constituents_train_without_a_map(tmp_path: Path) -> None:
     model, report = train(bank(tmp_path, "(X yes) (X no)" * 500), COUNTS)
     assert model.calibration is None
-    assert report.held_out["trees"] == 50
+    assert report.held_out["trees"] == 100
 
 
 # Examining ----------------------------------------------------------------------------------------

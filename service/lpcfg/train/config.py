@@ -61,8 +61,10 @@ class TrainingConfig:
     language             whose signatures: english or neutral
     tagger               a word's neighbours have a say in its tag, where the parser tags by itself;
                          never with a rare_threshold of 0
-    held_out             so many trees, but no more than one in 20, are not learned from: they tell
+    held_out             so many trees, but no more than one in ten, are not learned from: they tell
                          how sure the model may be; 0 leaves probabilities as they are
+    emphasis             how often the trees of each treebank count, in the order of the treebanks;
+                         once each if not given
     max_depth            nested brackets a tree may have
     seed                 where all randomness starts
     exact                stores the members' numbers as they are, not in half precision
@@ -76,6 +78,7 @@ class TrainingConfig:
     language: str = "english"
     tagger: bool = True
     held_out: int = 600
+    emphasis: tuple[int, ...] = ()
     max_depth: int = MAX_DEPTH
     seed: int = 1
     exact: bool = False
@@ -85,6 +88,8 @@ class TrainingConfig:
     def __post_init__(self) -> None:
         for name, least in _LEAST.items():
             _check_least(name, getattr(self, name), least)
+        for times in self.emphasis:
+            _check_least("emphasis", times, 1)
         if self.language not in SIGNATURES:
             raise TrainingError(
                 f"expected `language` among {', '.join(SIGNATURES)}, got {self.language!r}: "
@@ -94,6 +99,11 @@ class TrainingConfig:
             raise TrainingError(
                 "expected at least one member, got none: add `[[members]]` with an `estimator`"
             )
+
+    @property
+    def chooses_steps(self) -> bool:
+        """Whether some member stops where it is best on held-out trees."""
+        return any(getattr(one.settings, "patience", 0) > 0 for one in self.members)
 
     def seeds(self) -> list[int]:
         """The seed of every member."""

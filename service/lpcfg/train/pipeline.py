@@ -5,6 +5,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import numpy as np
+
+from lpcfg.errors import TrainingError
 from lpcfg.evaluate import score
 from lpcfg.grammar import Grammar, Ints, Tables
 from lpcfg.lexicon import Lexicon
@@ -27,11 +30,16 @@ from lpcfg.train.treebank import (
     lexicon_of,
     node_entries,
     node_rules,
+    part_of,
     read_forest,
     rules_of,
     unmarked,
 )
-from lpcfg.trees import Source, binarize, normalize, read
+from lpcfg.trees import Source, Tree, binarize, normalize, read
+
+SPARED = 0.04
+"""A larger share of held-out trees is too much to do without: members then learn from all trees
+once more, and keep the calibration of those that did not."""
 
 Sources = Source | Sequence[Source]
 
@@ -107,37 +115,66 @@ def _train(
             max_depth=config.max_depth,
         )
         stage.advance(forest.n_trees)
+    learned, trees = split(forest, config.held_out)
+    examples, model, facts = _learned(learned, config, trees, workers, stages)
+    held_out_facts: Facts = {}
+    if trees:
+        calibration, raw = HeldOut(trees, model, workers).calibration(model.members, stages)
+        held_out_facts = {"trees": len(trees), "raw_calibration": raw.as_dict()}
+        if len(trees) > SPARED * forest.n_trees and not config.chooses_steps:
+            again = stages.under("all trees")
+            examples, model, facts = _learned(forest, config, (), workers, again)
+        model = replace(model, calibration=calibration)
+    report = TrainReport(
+        configuration=config.as_json(),
+        treebank={"fingerprint": forest.fingerprint, "licence": config.licence},
+        sizes=sizes(examples.forest, examples.grammar, examples.node_rule),
+        symbols=symbol_counts(examples.forest),
+        members=facts,
+        held_out=held_out_facts,
+        dev=None
+        if dev is None
+        else _on_dev(dev, model, unmarked(examples.forest), config, workers, stages),
+        stages=stages.records,
+    )
+    return model, report
+
+
+def _learned(
+    forest: Forest,
+    config: TrainingConfig,
+    held_out: Sequence[Tree],
+    workers: int,
+    stages: Stages,
+) -> tuple[Examples, Model, list[Facts]]:
+    """The model that a forest gives, but for its calibration, and what its members say."""
     with stages.stage("grammar and lexicon"):
-        learned, trees = split(forest, config.held_out)
-        examples = Examples.of(learned, config)
-        plain = unmarked(learned)
-        model = _coarse_model(examples, plain, config)
+        examples = Examples.of(_emphasized(forest, config.emphasis), config)
+        model = _coarse_model(examples, unmarked(examples.forest), config)
     with ThreadPoolExecutor(1) as beside:
         learning = beside.submit(_tagger, examples, config, stages)
         if workers == 1:
             learning.result()
 
         def choose(*tables: Tables) -> float:
-            return HeldOut(trees, replace(model, tagger=learning.result()), workers).f1(*tables)
+            tagged = replace(model, tagger=learning.result())
+            return HeldOut(held_out, tagged, workers).f1(*tables)
 
-        members, facts = _members(examples, config, choose if trees else None, workers, stages)
-    model = replace(model, members=members, tagger=learning.result())
-    held_out_facts: Facts = {}
-    if trees:
-        calibration, raw = HeldOut(trees, model, workers).calibration(members, stages)
-        model = replace(model, calibration=calibration)
-        held_out_facts = {"trees": len(trees), "raw_calibration": raw.as_dict()}
-    report = TrainReport(
-        configuration=config.as_json(),
-        treebank={"fingerprint": forest.fingerprint, "licence": config.licence},
-        sizes=sizes(learned, examples.grammar, examples.node_rule),
-        symbols=symbol_counts(learned),
-        members=facts,
-        held_out=held_out_facts,
-        dev=None if dev is None else _on_dev(dev, model, plain, config, workers, stages),
-        stages=stages.records,
-    )
-    return model, report
+        members, facts = _members(examples, config, choose if held_out else None, workers, stages)
+    return examples, replace(model, members=members, tagger=learning.result()), facts
+
+
+def _emphasized(forest: Forest, emphasis: Sequence[int]) -> Forest:
+    """The forest with the trees of each source as often as its emphasis says."""
+    if not emphasis:
+        return forest
+    if forest.source.max() >= len(emphasis):
+        raise TrainingError(
+            f"expected a number in `emphasis` for each of {forest.source.max() + 1} treebanks, "
+            f"got {len(emphasis)}: give one each, in the order of the treebanks"
+        )
+    times = np.asarray(emphasis)[forest.source]
+    return part_of(forest, np.repeat(np.arange(forest.n_trees), times))
 
 
 def _coarse_model(examples: Examples, plain: Forest, config: TrainingConfig) -> Model:
