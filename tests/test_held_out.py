@@ -9,6 +9,7 @@ import pytest
 from lpcfg.analysis import Sentence
 from lpcfg.answers import constituents_of
 from lpcfg.calibration import MonotoneMap, calibration
+from lpcfg.errors import TrainingError
 from lpcfg.grammar import Tables
 from lpcfg.measure import SERVED, examine
 from lpcfg.model import Model
