@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from lpcfg.analysis import Sentence
-from lpcfg.errors import TrainingError
+from lpcfg.errors import StoreError, TrainingError
 from lpcfg.evaluate import score
 from lpcfg.model import Model, from_bundle, to_bundle
 from lpcfg.parser import Parser
@@ -231,3 +231,8 @@ def test_a_training_killed_in_any_stage_leaves_no_version(tmp_path: Path, stage:
     assert list_models(store) == []
     reference, _ = train_and_publish(SMALL, COUNTS, store=store, name="m")
     assert reference.version == 1
+
+
+def test_a_wrong_name_is_told_before_anything_is_read(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="expected a model name"):
+        train_and_publish(tmp_path / "absent.mrg", TrainingConfig(), store=tmp_path, name="Wrong!")

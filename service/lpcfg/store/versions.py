@@ -78,7 +78,7 @@ def publish(store: str | Path, name: str, bundle: Bundle) -> Reference:
     After a StoreError there is no such version, but for one case: a disk that took everything and
     then failed to confirm the rename. What is there then is whole.
     """
-    _check_name(name)
+    check_name(name)
     files, manifest_of = encode(name, bundle)
     with explained(f"publish {name} into {store}"):
         version, manifest = open_storage(store).publish(name, files, manifest_of)
@@ -151,7 +151,7 @@ def _locate(reference: str, store: str | Path) -> Place:
                 f"expected a version number after `@`, got `{reference}`: "
                 f"write it as in {name}@1, or only {name} for its newest version"
             )
-    _check_name(name)
+    check_name(name)
     storage = open_storage(store)
     if storage.entries("").get(name) != "folder":
         raise StoreError(_no_model(storage, name, str(store)))
@@ -178,7 +178,8 @@ def _split_path(reference: str) -> tuple[str, str, str]:
     return store or "/", name, version
 
 
-def _check_name(name: str) -> None:
+def check_name(name: str) -> None:
+    """Raises StoreError for what no model may be called."""
     if not _NAME.fullmatch(name):
         raise StoreError(
             "expected a model name of 1 to 64 characters out of a-z, 0-9, `.`, `_` and `-` that "
