@@ -10,10 +10,10 @@ import pytest
 from lpcfg.errors import TrainingError
 from lpcfg.train import estimators
 from lpcfg.train.config import (
-    DEFAULT_ESTIMATOR,
     Member,
     TrainingConfig,
     config_of,
+    default_members,
     member,
     overridden,
     read_config,
@@ -47,7 +47,15 @@ def written(folder: Path, text: str) -> Path:
 
 def test_an_empty_file_is_the_default_configuration(tmp_path: Path) -> None:
     assert read_config(written(tmp_path, "")) == TrainingConfig()
-    assert [one.estimator for one in TrainingConfig().members] == [DEFAULT_ESTIMATOR]
+    assert TrainingConfig().members == default_members()
+
+
+def test_a_setting_alone_is_for_one_spectral_estimator() -> None:
+    assert overridden(TrainingConfig(), {"rare_threshold": 0}).members == default_members()
+    (only,) = overridden(TrainingConfig(), {"states": 4, "smoothing": False}).members
+    assert only == member("spectral", states=4, smoothing=False)
+    both = TrainingConfig(members=(member("spectral"), member("clustering")))
+    assert [one.settings.states for one in overridden(both, {"states": 4}).members] == [4, 4]
 
 
 def test_a_file_sets_every_kind_of_value(tmp_path: Path) -> None:
