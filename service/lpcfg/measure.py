@@ -41,6 +41,16 @@ class Examined:
     served: Doubles
     correct: Bools
 
+    @classmethod
+    def joined(cls, parts: Sequence["Examined"]) -> "Examined":
+        """What was found over all parts, in their order."""
+        return cls(
+            trees=tuple(tree for part in parts for tree in part.trees),
+            raw=np.concatenate([part.raw for part in parts]),
+            served=np.concatenate([part.served for part in parts]),
+            correct=np.concatenate([part.correct for part in parts]),
+        )
+
     @property
     def raw_calibration(self) -> Calibration:
         return calibration(self.raw, self.correct, threshold=SERVED)
@@ -153,12 +163,7 @@ def examine(
             done += len(part.trees)
             if progress is not None:
                 progress("examine", done, len(gold))
-    return Examined(
-        trees=tuple(tree for part in parts for tree in part.trees),
-        raw=np.concatenate([part.raw for part in parts]),
-        served=np.concatenate([part.served for part in parts]),
-        correct=np.concatenate([part.correct for part in parts]),
-    )
+    return Examined.joined(parts)
 
 
 def calibration_facts(examined: Examined) -> dict[str, object]:

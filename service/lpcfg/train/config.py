@@ -82,6 +82,7 @@ class TrainingConfig:
     seed                 where all randomness starts
     exact                stores the members' numbers as they are, not in half precision
     licence              the treebank's, for the manifest and the card
+    notes                what the card says besides, in Markdown
     members              the estimators, each over the same grammar and lexicon
     """
 
@@ -96,6 +97,7 @@ class TrainingConfig:
     seed: int = 1
     exact: bool = False
     licence: str = "not stated"
+    notes: str = ""
     members: tuple[Member, ...] = field(default_factory=default_members)
 
     def __post_init__(self) -> None:

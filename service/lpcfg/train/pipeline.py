@@ -11,7 +11,7 @@ from lpcfg.errors import TrainingError
 from lpcfg.evaluate import score
 from lpcfg.grammar import Grammar, Ints, Tables
 from lpcfg.lexicon import Lexicon
-from lpcfg.measure import calibration_facts, examine
+from lpcfg.measure import Examined, calibration_facts, examine
 from lpcfg.model import Fallback, Model, fallback_grammar, from_bundle, to_bundle
 from lpcfg.parser import Parser
 from lpcfg.store import Reference, check_name, publish
@@ -28,6 +28,7 @@ from lpcfg.train.treebank import (
     forest_of,
     grammar_of,
     lexicon_of,
+    listed,
     node_entries,
     node_rules,
     part_of,
@@ -245,15 +246,32 @@ def _on_dev(
     """What dev has and training has not, and the scores there, words untagged, of the model as it
     will be stored."""
     with stages.stage("read dev") as stage:
-        trees = map(normalize, read(dev, max_depth=config.max_depth))
-        gold = [tree for tree in trees if tree is not None]
-        stage.advance(len(gold))
-    facts = unseen(forest_of(map(binarize, gold)), plain)
+        gold = [(_short(source), _normal(source, config)) for source in listed(dev)]
+        trees = [tree for _, part in gold for tree in part]
+        stage.advance(len(trees))
+    facts = unseen(forest_of(map(binarize, trees)), plain)
     parser = Parser(from_bundle(to_bundle(model, facts={}, card="", exact=config.exact)))
-    with stages.stage("evaluate on dev", len(gold)) as stage:
-        found = examine(parser, gold, workers=workers, progress=stage.follow)
-    return {
-        **facts,
-        **score(zip(gold, found.trees, strict=True)).as_dict(),
-        **calibration_facts(found),
-    }
+    found = []
+    with stages.stage("evaluate on dev", len(trees)) as stage:
+        for _, part in gold:
+            found.append(examine(parser, part, workers=workers))
+            stage.advance(len(part))
+    parts = [
+        {"source": source, **_scores(part, examined)}
+        for (source, part), examined in zip(gold, found, strict=True)
+    ]
+    return {**facts, **_scores(trees, Examined.joined(found)), "parts": parts}
+
+
+def _scores(gold: Sequence[Tree], found: Examined) -> Facts:
+    return {**score(zip(gold, found.trees, strict=True)).as_dict(), **calibration_facts(found)}
+
+
+def _normal(source: Source, config: TrainingConfig) -> list[Tree]:
+    trees = map(normalize, read(source, max_depth=config.max_depth))
+    return [tree for tree in trees if tree is not None]
+
+
+def _short(source: Source) -> str:
+    """A file's name with its folder's, without what is above: `craft/dev.mrg`."""
+    return "/".join(Path(str(source)).parts[-2:])

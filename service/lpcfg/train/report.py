@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -10,6 +11,8 @@ from lpcfg.train.stages import StageRecord, stage_table
 from lpcfg.train.treebank import Forest
 
 Facts = Mapping[str, object]
+CARD_ROWS = 12
+"""Labels in a card, the most frequent ones."""
 
 
 @dataclass(frozen=True)
@@ -57,23 +60,41 @@ class TrainReport:
 def card(name: str, report: TrainReport) -> str:
     """The model's card, in Markdown."""
     members = ", ".join(str(one["estimator"]) for one in report.members)
-    return "\n".join(
-        [
-            f"# {name}",
-            "",
-            f"A latent-variable PCFG for constituency parsing, learned by: {members}.",
-            "",
-            f"- Treebank: {report.sizes['trees']} trees, {report.sizes['tokens']} tokens, "
-            f"fingerprint `{report.treebank['fingerprint']}`.",
-            f"- Licence of the treebank: {report.treebank['licence']}.",
-            "- Configuration, scores and what each stage took: `manifest.json`, under `facts`.",
-            "",
-            "```",
-            report.text(),
-            "```",
-            "",
+    about = [
+        f"# {name}",
+        f"A latent-variable PCFG for constituency parsing, learned by: {members}.",
+        f"- Treebank: {report.sizes['trees']:,} trees, {report.sizes['tokens']:,} tokens, "
+        f"fingerprint `{report.treebank['fingerprint']}`.\n"
+        f"- Licence of the treebank: {report.treebank['licence']}.\n"
+        "- Configuration and all figures: `manifest.json`, under `facts`.",
+    ]
+    if report.configuration["notes"]:
+        about.append(str(report.configuration["notes"]).strip())
+    parts = [] if report.dev is None else report.dev["parts"]
+    scores = [_scores_of(one) for one in parts]  # type: ignore[attr-defined]
+    return "\n\n".join([*about, *scores, f"```\n{report.text()}\n```\n"])
+
+
+def _scores_of(part: Mapping[str, Any]) -> str:
+    """How good a model is on one dev file: overall, by length and by label."""
+    rows = [
+        f"## Scores on {part['source']}",
+        f"{part['sentences']:,} sentences from bare tokens: strict F1 **{part['f1']:.2f}** "
+        f"(precision {part['precision']:.2f}, recall {part['recall']:.2f}), exact match "
+        f"{part['exact_match']:.1f} %, tags right {part['tag_accuracy']:.2f} %, calibration error "
+        f"{part['calibration_error']:.4f} ({part['raw_calibration_error']:.4f} without the map).",
+    ]
+    for title, groups in (("length", part["by_length"]), ("label", part["by_label"])):
+        most = sorted(groups.items(), key=lambda pair: -pair[1]["count"])[:CARD_ROWS]
+        shown = [pair for pair in groups.items() if pair in most]
+        table = [f"| {title} | count | precision | recall | F1 |", "|---|---|---|---|---|"]
+        table += [
+            f"| {name} | {one['count']:,} | {one['precision']:.1f} | {one['recall']:.1f} "
+            f"| {one['f1']:.1f} |"
+            for name, one in shown
         ]
-    )
+        rows.append("\n".join(table))
+    return "\n\n".join(rows)
 
 
 def _plain(facts: Facts) -> dict[str, object]:

@@ -85,8 +85,7 @@ class SpectralConfig:
             value = getattr(self, name)
             if value is not None and not 0 <= value < 1:
                 raise TrainingError(
-                    f"expected `{name}` from 0 up to but not 1, got {value}: "
-                    "use 0 for none of it"
+                    f"expected `{name}` from 0 up to but not 1, got {value}: use 0 for none of it"
                 )
         unknown = sorted(set(self.templates + self.without) - set(ALL_TEMPLATES))
         if unknown:
@@ -232,9 +231,7 @@ class _Work:
         phi, psi = self.features.inside(a), self.features.outside(a)
         scales = [self._scale(side, a, k) for k, side in enumerate((phi, psi))]
         u, sigma, v = _decomposed(_omega(phi, psi, scales), self.config.states)
-        kept = int(
-            (sigma > self.config.least_singular_value * sigma.max(initial=0)).sum()
-        )
+        kept = int((sigma > self.config.least_singular_value * sigma.max(initial=0)).sum())
         if kept == 0:  # no features, so nothing to tell states apart by
             self.inside[nodes, 0] = self.outside[nodes, 0] = 1.0
             return sigma

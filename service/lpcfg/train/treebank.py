@@ -131,7 +131,7 @@ def read_forest(
     """
     if workers < 1:
         raise TrainingError(f"expected at least one worker, got {workers}: give 1 or more")
-    named = [(at, *text) for at, source in enumerate(_listed(sources)) for text in texts(source)]
+    named = [(at, *text) for at, source in enumerate(listed(sources)) for text in texts(source)]
     pieces, source_of = [], []
     for at, _, text in named:
         for piece in _pieces(text):
@@ -152,7 +152,8 @@ def forest_of(strees: Iterable[Tree]) -> Forest:
     return _merged([_coded(strees)], [0], 0, "the s-trees given")
 
 
-def _listed(sources: Source | Sequence[Source]) -> Sequence[Source]:
+def listed(sources: Source | Sequence[Source]) -> Sequence[Source]:
+    """The sources, one or several, as a list."""
     if isinstance(sources, str) or not isinstance(sources, Sequence):
         return [sources]
     return sources
