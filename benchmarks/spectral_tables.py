@@ -10,32 +10,31 @@ evenly spread, tagged by the parser itself and with gold tags.
 
 import argparse
 import json
-import os
-import shlex
 import sys
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
-from benchmarks.environment import ROOT, Record, environment
+from benchmarks import treebanks
+from benchmarks.environment import Record, environment
+from benchmarks.page import origin, put, table
+from benchmarks.treebanks import TAGS
 
-from lpcfg.analysis import Analysis, Sentence
+from lpcfg.analysis import Sentence
 from lpcfg.answers import Labels
 from lpcfg.engine import decode, fine, kernels
 from lpcfg.engine.coarse import Coarse, Pruned, Thresholds
 from lpcfg.evaluate import score
 from lpcfg.lexicon import Emitter
-from lpcfg.measure import Tags, sentence_of
+from lpcfg.measure import sentence_of
 from lpcfg.model import Model
 from lpcfg.parser import Parser
 from lpcfg.train.config import TrainingConfig, member
 from lpcfg.train.features import SIMPLE_TEMPLATES
 from lpcfg.train.pipeline import train
-from lpcfg.trees import Tree, normalize, read
+from lpcfg.trees import Tree
 
 STATES = (4, 8, 16, 24, 32)
-TAGS: tuple[Tags, ...] = ("predicted", "gold")
 WHOLE = "the whole recipe"
 SIGNED = "without abs μ"
 DIVIDED = "without abs μ, divided by p(x)"
@@ -63,20 +62,16 @@ def main() -> None:
             records.append(record)
             print(json.dumps(record), file=None if arguments.json else sys.stderr, flush=True)
     if arguments.write:
-        _put(arguments.write, _page(records))
+        put(arguments.write, "spectral_tables", _page(records))
     elif not arguments.json:
         print(_page(records))
 
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
-    data = Path(os.environ.get("LPCFG_DATA", ROOT.parent / "shared" / "data"))
-    parser.add_argument("--data", type=Path, default=data, help="folder of BANK/{train,dev}.mrg")
-    parser.add_argument("--banks", nargs="+", default=["craft", "gum"])
+    treebanks.add_arguments(parser)
     parser.add_argument("--states", type=int, nargs="+", default=list(STATES))
     parser.add_argument("--sentences", type=int, default=550, help="of dev, at least, if there are")
-    parser.add_argument("--json", action="store_true", help="one object a line")
-    parser.add_argument("--write", type=Path, metavar="FILE", help="put the tables there")
     return parser.parse_args()
 
 
@@ -85,7 +80,7 @@ def _arguments() -> argparse.Namespace:
 
 def measure(bank: Path, states: Sequence[int], sentences: int) -> Iterator[Record]:
     """A record for the treebank PCFG, then for every variant at every number of states."""
-    dev = [tree for tree in map(normalize, read(bank / "dev.mrg")) if tree is not None]
+    dev = treebanks.dev_trees(bank)
     gold = dev[:: max(1, len(dev) // sentences)]
     config = TrainingConfig(members=(member("counts"),))
     yield from _trained(bank, gold, "counts, m = 1", 1, config)
@@ -102,12 +97,12 @@ def _trained(
     model, report = train(bank / "train.mrg", config)
     common = {"bank": bank.name, "states": m, "sentences": len(gold), **environment(config.seed)}
     parser = Parser(model)
-    analyses = {tags: _parsed(parser, gold, tags) for tags in TAGS}
+    analyses = {tags: treebanks.parsed(parser, gold, tags) for tags in TAGS}
     negative = [one.negative for one in analyses["predicted"][0]]
     yield {
         "variant": name,
         **common,
-        **{f"f1_{tags}": _f1(gold, found) for tags, (found, _) in analyses.items()},
+        **{f"f1_{tags}": treebanks.f1(gold, found) for tags, (found, _) in analyses.items()},
         "negative_share": sum(negative) / len(negative),
         "mean_states": float(np.mean([member.states.mean() for member in model.members] or 1.0)),
         "sentences_per_cpu_second": len(gold) / analyses["predicted"][1],
@@ -123,19 +118,6 @@ def _trained(
                 for tags in TAGS
             }
             yield {"variant": variant, **common, **scores}
-
-
-def _parsed(parser: Parser, gold: Sequence[Tree], tags: Tags) -> tuple[list[Analysis], float]:
-    """Analyses, and the CPU seconds that they took once everything was warm."""
-    sentences = [sentence_of(tree, tags) for tree in gold]
-    parser.parse(sentences[:1])
-    start = time.process_time()
-    return parser.parse(sentences), time.process_time() - start
-
-
-def _f1(gold: Sequence[Tree], found: Sequence[Analysis]) -> float:
-    trees = (one.parses[0].tree if one.parses else None for one in found)
-    return score(zip(gold, trees, strict=True)).brackets.f1
 
 
 class Signed:
@@ -176,12 +158,7 @@ class Signed:
 
 
 def _page(records: Sequence[Record]) -> str:
-    first = records[0]
-    command = shlex.join(["python", "-m", "benchmarks.spectral_tables", *sys.argv[1:]])
-    parts = [
-        f"`OMP_NUM_THREADS={first['threads']} {command}`, commit {first['commit']}, "
-        f"{first['cpu']}, numpy {first['numpy']}, numba {first['numba']}, seed {first['seed']}."
-    ]
+    parts = [origin("spectral_tables", records[0])]
     for bank in dict.fromkeys(record["bank"] for record in records):
         mine = [record for record in records if record["bank"] == bank]
         parts += [
@@ -209,7 +186,7 @@ def _f1_table(records: Sequence[Record]) -> str:
     rows.append(["sentences with p(x) < 0", *(f"{100 * share:.1f} %" for share in shares)])
     kept = (found[WHOLE, m]["mean_states"] for m in columns)
     rows.append(["states a symbol, mean", *(f"{states:.1f}" for states in kept)])
-    return _markdown(rows)
+    return table(rows)
 
 
 def _f1_cell(record: Record) -> str:
@@ -225,24 +202,11 @@ def _time_table(records: Sequence[Record]) -> str:
     rows.append(["all", *(f"{sum(spent.values()):.2f}" for spent in stages)])
     speed = (found[m]["sentences_per_cpu_second"] for m in columns)
     rows.append(["then: sentences parsed a CPU second", *(f"{rate:.0f}" for rate in speed)])
-    return _markdown(rows)
+    return table(rows)
 
 
 def _states(records: Sequence[Record]) -> list[int]:
     return [record["states"] for record in records if record["variant"] == WHOLE]
-
-
-def _markdown(rows: Sequence[Sequence[str]]) -> str:
-    lines = [rows[0], ["---"] * len(rows[0]), *rows[1:]]
-    return "\n".join(f"| {' | '.join(row)} |" for row in lines)
-
-
-def _put(path: Path, text: str) -> None:
-    """Between the two marks of this benchmark in a file."""
-    begin, end = "<!-- spectral_tables: begin -->", "<!-- spectral_tables: end -->"
-    before, _, rest = path.read_text(encoding="utf-8").partition(begin)
-    _, _, after = rest.partition(end)
-    path.write_text(f"{before}{begin}\n{text}\n{end}{after}", encoding="utf-8")
 
 
 if __name__ == "__main__":

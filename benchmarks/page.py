@@ -1,0 +1,34 @@
+"""Tables in Markdown, put in their place in a file."""
+
+import shlex
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from benchmarks.environment import Record
+
+
+def origin(benchmark: str, record: Record) -> str:
+    """The command that printed the tables, and what their figures depend on."""
+    command = shlex.join(["python", "-m", f"benchmarks.{benchmark}", *sys.argv[1:]])
+    return (
+        f"`OMP_NUM_THREADS={record['threads']} {command}`, commit {record['commit']}, "
+        f"{record['cpu']}, numpy {record['numpy']}, numba {record['numba']}, seed {record['seed']}."
+    )
+
+
+def table(rows: Sequence[Sequence[str]]) -> str:
+    """Rows of cells, the first of them the heading."""
+    lines = [rows[0], ["---"] * len(rows[0]), *rows[1:]]
+    return "\n".join(f"| {' | '.join(row)} |" for row in lines)
+
+
+def put(path: Path, benchmark: str, text: str) -> None:
+    """Replace what stands between the two marks of a benchmark in a file."""
+    begin, end = f"<!-- {benchmark}: begin -->", f"<!-- {benchmark}: end -->"
+    whole = path.read_text(encoding="utf-8")
+    if begin not in whole or end not in whole:
+        sys.exit(f"{path}: expected the lines `{begin}` and `{end}`, found none: add them")
+    before, _, rest = whole.partition(begin)
+    _, _, after = rest.partition(end)
+    path.write_text(f"{before}{begin}\n{text}\n{end}{after}", encoding="utf-8")

@@ -1,0 +1,45 @@
+"""Treebanks that benchmarks learn from and parse."""
+
+import argparse
+import os
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from benchmarks.environment import ROOT
+
+from lpcfg.analysis import Analysis
+from lpcfg.evaluate import score
+from lpcfg.measure import Tags, sentence_of
+from lpcfg.parser import Parser
+from lpcfg.trees import Tree, normalize, read
+
+TAGS: tuple[Tags, ...] = ("predicted", "gold")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Where the treebanks are, and where results go."""
+    data = Path(os.environ.get("LPCFG_DATA", ROOT.parent / "shared" / "data"))
+    parser.add_argument("--data", type=Path, default=data, help="folder of BANK/{train,dev}.mrg")
+    parser.add_argument("--banks", nargs="+", default=["craft", "gum"])
+    parser.add_argument("--json", action="store_true", help="one object a line")
+    parser.add_argument("--write", type=Path, metavar="FILE", help="put the tables there")
+
+
+def dev_trees(bank: Path) -> list[Tree]:
+    """All dev trees, normalized."""
+    return [tree for tree in map(normalize, read(bank / "dev.mrg")) if tree is not None]
+
+
+def parsed(parser: Parser, gold: Sequence[Tree], tags: Tags) -> tuple[list[Analysis], float]:
+    """Analyses, and the CPU seconds that they took once everything was warm."""
+    sentences = [sentence_of(tree, tags) for tree in gold]
+    parser.parse(sentences[:1])
+    start = time.process_time()
+    return parser.parse(sentences), time.process_time() - start
+
+
+def f1(gold: Sequence[Tree], found: Sequence[Analysis]) -> float:
+    """Strict F1 of the first parses."""
+    trees = (one.parses[0].tree if one.parses else None for one in found)
+    return score(zip(gold, trees, strict=True)).brackets.f1
