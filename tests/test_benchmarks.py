@@ -5,7 +5,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from benchmarks import spectral_tables
+from benchmarks import estimators, spectral_tables
+from benchmarks.estimators import CLIMBING, DEFAULT, LATENT
+from benchmarks.page import put
 from benchmarks.spectral_tables import DIVIDED, SIGNED, VARIANTS, WHOLE, Signed
 
 from lpcfg.analysis import Options
@@ -78,3 +80,51 @@ def test_spectral_tables_fill_their_place_in_a_file(
     whole = records[1]
     assert f"| {WHOLE} | {whole['f1_predicted']:.2f} / {whole['f1_gold']:.2f} |" in text
     assert f"| moments | {whole['stages']['moments']:.2f} |" in text
+
+
+@pytest.fixture
+def learnable(data: Path) -> Path:
+    """So many trees that some are held out."""
+    bank = data / "small" / "train.mrg"
+    bank.write_text(SMALL.read_text(encoding="utf-8") * 8, encoding="utf-8")
+    return data
+
+
+def test_estimators_fill_their_place_in_a_file(
+    learnable: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = learnable / "results.md"
+    page.write_text("<!-- estimators: begin -->\n<!-- estimators: end -->\n", encoding="utf-8")
+    arguments = ["--data", str(learnable), "--banks", "small", "--states", "2", "--climb", "2"]
+    more = ["--every", "3", "--json", "--write", str(page)]
+    monkeypatch.setattr("sys.argv", ["estimators", *arguments, *more])
+    monkeypatch.setattr(estimators, "MOST_STEPS", 3)
+    estimators.main()
+    records = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    scored = [one for one in records if one["measured"] == "estimator"]
+    assert [one["estimator"] for one in scored] == ["counts", *LATENT, DEFAULT]
+    assert {one["sentences"] for one in scored} == {22}
+    assert all(one["f1_predicted"] > 80 and one["bytes"] > 0 for one in scored)
+    assert scored[0]["own_cpu_seconds"] <= scored[0]["cpu_seconds"]
+    climbed = records[len(scored) :]
+    assert [one["estimator"] for one in climbed] == ["spectral", *CLIMBING]
+    assert [one["steps"] is None for one in climbed] == [True, False, False]
+    assert all(0 <= one["steps"] <= 3 for one in climbed[1:])
+    text = page.read_text(encoding="utf-8")
+    assert text.startswith("<!-- estimators: begin -->\n`OMP_NUM_THREADS=")
+    row = next(one for one in scored if one["estimator"] == "pivot+em")
+    assert f"| pivot+em | 2 | {row['f1_predicted']:.2f} / {row['f1_gold']:.2f} |" in text
+
+
+def test_a_page_without_the_marks_is_left_as_it_is(tmp_path: Path) -> None:
+    page = tmp_path / "results.md"
+    page.write_text("by hand\n", encoding="utf-8")
+    with pytest.raises(SystemExit, match="expected the lines `<!-- estimators: begin -->`"):
+        put(page, "estimators", "figures")
+    assert page.read_text(encoding="utf-8") == "by hand\n"
+
+
+def test_the_papers_em_takes_nineteen_times_as_long() -> None:
+    """NAACL 2013, section 4.2: "a factor of almost 19", for m = 32."""
+    em, spectral = (estimators.PAPER_MINUTES[name][32] for name in ("em", "spectral"))
+    assert 18.5 < em / spectral < 19
