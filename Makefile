@@ -1,4 +1,4 @@
-# Python 3.11 and make are all this needs.
+# Python 3.11, 3.11.5 or later, and make are all this needs.
 
 VENV  := .venv
 BIN   := $(VENV)/bin
@@ -6,7 +6,7 @@ BIN   := $(VENV)/bin
 USER_STAMP := $(VENV)/.installed
 DEV_STAMP  := $(VENV)/.installed-dev
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
-IS_311  := import sys, ensurepip; sys.exit(sys.version_info[:2] != (3, 11))
+IS_311  := import sys, ensurepip; sys.exit(not (3, 11, 5) <= sys.version_info < (3, 12))
 # python3.11 or any other name that turns out to be one; `make PYTHON=/path/to/python3.11` decides.
 PYTHON  ?= $(firstword $(foreach name,python3.11 python3 python,\
              $(shell $(name) -c '$(IS_311)' 2>/dev/null && echo $(name))))
@@ -62,7 +62,7 @@ clean:  ## remove what make made
 
 $(BIN)/python:
 	@[ -n "$(PYTHON)" ] || { \
-	  echo "expected Python 3.11 with its venv module as python3.11 or python3, found none:" \
+	  echo "expected Python 3.11.5 or later of 3.11 with its venv module as python3.11 or python3, found none:" \
 	       "install it (Debian: python3.11-venv) or say make PYTHON=/path/to/python3.11" >&2; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 

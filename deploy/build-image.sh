@@ -3,8 +3,8 @@
 #
 #   deploy/build-image.sh [NAME] [ARGUMENTS OF BUILDAH BUILD...]
 #
-# BASE names the base image, any with Python 3.11 as python3. Without it, one is made of Debian's
-# packages with debootstrap.
+# BASE names the base image, any with Python 3.11.5 or later as python3. Without it, one is made of
+# Debian's packages with debootstrap and of the Python that .venv was made with.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -19,7 +19,12 @@ if [ -z "$base" ]; then
   if ! buildah inspect --type image "$base" >/dev/null 2>&1; then
     root=$(mktemp -d)
     trap 'rm -rf "$root"' EXIT
-    debootstrap --variant=minbase --include=python3,python3-venv,ca-certificates bookworm "$root"
+    debootstrap --variant=minbase \
+      --include=ca-certificates,libbz2-1.0,libffi8,liblzma5,libreadline8,libsqlite3-0,libssl3,zlib1g \
+      bookworm "$root"
+    prefix=$(.venv/bin/python -c 'import sys; print(sys.base_prefix)')
+    cp -R "$prefix/." "$root/usr/local/"
+    chroot "$root" ldconfig
     container=$(buildah from scratch)
     buildah copy --quiet "$container" "$root" /
     buildah commit --quiet --rm "$container" "$base"
@@ -31,5 +36,18 @@ buildah build --build-arg BASE="$base" --tag "$name" "$@" .
 container=$(buildah from "$name")
 trap 'buildah rm "$container" >/dev/null' EXIT
 # No file belongs to the one who runs it, so the root is as good as read-only to it.
-buildah run --user 10001:10001 "$container" -- /opt/lpcfg/bin/start --check
-echo "$name is built; its models load, and its kernels are compiled"
+buildah run --user 10001:10001 "$container" -- timeout 120 sh -euc '
+  /opt/lpcfg/bin/start --host 127.0.0.1 --port 8765 & service=$!
+  until python -c "
+import json, urllib.request
+asked = urllib.request.Request(
+    \"http://127.0.0.1:8765/v1/parse\",
+    json.dumps({\"text\": \"It works.\"}).encode(),
+    {\"content-type\": \"application/json\"},
+)
+print(urllib.request.urlopen(asked, timeout=5).read().decode())
+" 2>/dev/null; do sleep 1; done
+  kill "$service"
+  wait "$service"
+'
+echo "$name is built, answers, and ends when it is told to"
