@@ -215,7 +215,7 @@ def test_nothing_large_is_tracked_but_models() -> None:
 
 def test_no_tracked_file_names_a_machine_or_a_registry() -> None:
     machine = r"/(root|work|Users)/\w|/(home)/\w+/|/opt/(pypi|wheels)|file:/{3}"
-    registry = r"pypi\.org|pythonhos[t]ed|(docker|ghcr|quay|gcr|k8s)\.io/|registry\.\w+\.\w+/"
+    registry = r"pypi\.org|pythonhos[t]ed|(docker|ghcr|quay|gcr)\.io/|registry\.\w+\.\w+/"
     found = []
     for path in tracked():
         text = path.read_bytes().decode("utf-8", errors="ignore")
