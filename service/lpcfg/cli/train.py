@@ -45,6 +45,13 @@ def train(
     workers: Annotated[
         int | None, typer.Option(min=1, help="Processes; by default one per core.")
     ] = None,
+    scheduler: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS",
+            help="A dask.distributed scheduler whose workers learn the members of the model.",
+        ),
+    ] = None,
     rare_threshold: Annotated[
         int | None,
         typer.Option(min=0, help="Words seen less often share a signature; 0 keeps all words."),
@@ -72,6 +79,8 @@ def train(
 
     At the end come the version, its sizes, its scores on --dev, and what it took.
     """
+    if workers is not None and scheduler is not None:
+        raise typer.BadParameter("expected --workers or --scheduler, got both: omit one of them")
     from lpcfg.train.config import TrainingConfig, overridden, read_config
     from lpcfg.train.pipeline import train_and_publish
 
@@ -94,6 +103,7 @@ def train(
             name=name,
             dev=dev,
             workers=settings.threads,
+            scheduler=scheduler,
             progress=show,
         )
     if json:

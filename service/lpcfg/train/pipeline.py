@@ -18,8 +18,9 @@ from lpcfg.store import Reference, check_name, publish
 from lpcfg.tagging import TagModel
 from lpcfg.train import context, counts, tagger
 from lpcfg.train.config import TrainingConfig
+from lpcfg.train.crew import connected, map_members
 from lpcfg.train.em import Choose
-from lpcfg.train.estimators import Job, estimator
+from lpcfg.train.estimators import Job
 from lpcfg.train.held_out import HeldOut, split
 from lpcfg.train.report import Facts, TrainReport, card, sizes, symbol_counts, unseen
 from lpcfg.train.stages import Progress, Stages, silent
@@ -76,12 +77,13 @@ def train_and_publish(
     name: str,
     dev: Sources | None = None,
     workers: int = 1,
+    scheduler: str | None = None,
     progress: Progress = silent,
 ) -> tuple[Reference, TrainReport]:
     """Train, and publish the model as the next version of a name: last, and all of it at once."""
     check_name(name)  # before all the work, not after
     stages = Stages(progress)
-    model, report = _train(sources, config, dev, workers, stages)
+    model, report = _train(sources, config, dev, workers, scheduler, stages)
     with stages.stage("publish"):
         bundle = to_bundle(
             model, facts=report.as_json(), card=card(name, report), exact=config.exact
@@ -96,18 +98,28 @@ def train(
     *,
     dev: Sources | None = None,
     workers: int = 1,
+    scheduler: str | None = None,
     progress: Progress = silent,
 ) -> tuple[Model, TrainReport]:
     """The model that a treebank and a configuration give, and how that went.
 
-    The same model, number by number, whatever the workers.
+    The same model, number by number, whatever the workers, and whether members are learned here or
+    by the workers of the dask.distributed scheduler at an address.
     """
-    return _train(sources, config, dev, workers, Stages(progress))
+    return _train(sources, config, dev, workers, scheduler, Stages(progress))
 
 
 def _train(
-    sources: Sources, config: TrainingConfig, dev: Sources | None, workers: int, stages: Stages
+    sources: Sources,
+    config: TrainingConfig,
+    dev: Sources | None,
+    workers: int,
+    scheduler: str | None,
+    stages: Stages,
 ) -> tuple[Model, TrainReport]:
+    if scheduler is not None:
+        with connected(scheduler):  # before all the work, not after
+            pass
     with stages.stage("read") as stage:
         forest = read_forest(
             sources,
@@ -118,14 +130,14 @@ def _train(
         )
         stage.advance(forest.n_trees)
     learned, trees = split(forest, config.held_out)
-    examples, model, facts = _learned(learned, config, trees, workers, stages)
+    examples, model, facts = _learned(learned, config, trees, workers, scheduler, stages)
     held_out_facts: Facts = {}
     if trees:
         calibration, raw = HeldOut(trees, model, workers).calibration(model.members, stages)
         held_out_facts = {"trees": len(trees), "raw_calibration": raw.as_dict()}
         if len(trees) > SPARED * forest.n_trees and not config.chooses_steps:
             again = stages.under("all trees")
-            examples, model, facts = _learned(forest, config, (), workers, again)
+            examples, model, facts = _learned(forest, config, (), workers, scheduler, again)
         model = replace(model, calibration=calibration)
     report = TrainReport(
         configuration=config.as_json(),
@@ -147,6 +159,7 @@ def _learned(
     config: TrainingConfig,
     held_out: Sequence[Tree],
     workers: int,
+    scheduler: str | None,
     stages: Stages,
 ) -> tuple[Examples, Model, list[Facts]]:
     """The model that a forest gives, but for its calibration, and what its members say."""
@@ -158,11 +171,12 @@ def _learned(
         if workers == 1:
             learning.result()
 
-        def choose(*tables: Tables) -> float:
+        choose = None
+        at_once = workers if scheduler is None else 1
+        if held_out and config.chooses_steps:
             tagged = replace(model, tagger=learning.result())
-            return HeldOut(held_out, tagged, workers).f1(*tables)
-
-        members, facts = _members(examples, config, choose if held_out else None, workers, stages)
+            choose = HeldOut(held_out, tagged, at_once).f1
+        members, facts = _members(examples, config, choose, at_once, scheduler, stages)
     return examples, replace(model, members=members, tagger=learning.result()), facts
 
 
@@ -210,14 +224,13 @@ def _members(
     config: TrainingConfig,
     choose: Choose | None,
     workers: int,
+    scheduler: str | None,
     stages: Stages,
 ) -> tuple[tuple[Tables, ...], list[Facts]]:
     """The members' tables, none where counts are the whole model, and what each says of itself."""
-    tables: list[Tables] = []
-    facts: list[Facts] = []
-    for k, (member, seed) in enumerate(zip(config.members, config.seeds(), strict=True), start=1):
-        alone = len(config.members) == 1
-        job = Job(
+    alone = len(config.members) == 1
+    jobs = [
+        Job(
             forest=examples.forest,
             grammar=examples.grammar,
             node_rule=examples.node_rule,
@@ -227,12 +240,13 @@ def _members(
             stages=stages if alone else stages.under(f"member {k}"),
             choose=choose,
         )
-        learned, told = estimator(member.estimator).estimate(job, member.settings)
-        tables.append(learned)
-        facts.append({"estimator": member.estimator, "seed": seed, **told})
+        for k, seed in enumerate(config.seeds(), start=1)
+    ]
+    learned = map_members(jobs, config.members, scheduler)
+    facts = [told for _, told in learned]
     if [member.estimator for member in config.members] == ["counts"]:
-        tables = []
-    return tuple(tables), facts
+        return (), facts
+    return tuple(tables for tables, _ in learned), facts
 
 
 def _on_dev(
