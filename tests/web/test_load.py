@@ -27,6 +27,7 @@ from tests.web.conftest import TREES, made_up
 
 pytestmark = pytest.mark.load
 THREADS = len(os.sched_getaffinity(0))
+CLIENTS = 3
 ADMIN = "an-administrator's-key"
 
 
@@ -91,19 +92,25 @@ def is_closed(client: socket.socket, by: float) -> bool:
 
 def test_sigterm_loses_no_request_twenty_times(store: Path) -> None:
     bodies = [request_of(made_up(5, range(5, 15), seed=seed)) for seed in range(8)]
+
+    async def end_all(processes: list[Process]) -> None:
+        found = await asyncio.gather(*(until_refused(one, bodies) for one in processes))
+        assert [ended for _, ended in found] == [CLIENTS] * len(processes)
+        assert all(answered > 0 for answered, _ in found)
+
     for _ in range(5):
         with ExitStack() as stack:
-            four = [stack.enter_context(Process("small", store)) for _ in range(4)]
+            four = [
+                stack.enter_context(Process("small", store, drain_seconds=0.2)) for _ in range(4)
+            ]
             for process in four:
                 process.ready()
-                answered, ended = asyncio.run(until_refused(process, bodies))
-                assert process.child.wait(timeout=20) == 0
-                assert ended == 4
-                assert answered > 0
+            asyncio.run(end_all(four))
+            assert [process.child.wait(timeout=20) for process in four] == [0] * 4
 
 
 async def until_refused(process: Process, bodies: list[bytes]) -> tuple[int, int]:
-    """How many requests four clients had answered, and how many clients ended by a closed port.
+    """How many requests its clients had answered, and how many clients ended by a closed port.
 
     Lost, which is raised for a request that was sent and not answered, is not caught.
     """
@@ -124,7 +131,7 @@ async def until_refused(process: Process, bodies: list[bytes]) -> tuple[int, int
             answered += 1
             number += 1
 
-    clients = [asyncio.create_task(client(number)) for number in range(4)]
+    clients = [asyncio.create_task(client(number)) for number in range(CLIENTS)]
     await asyncio.sleep(0.3)
     process.child.send_signal(signal.SIGTERM)
     await asyncio.gather(*clients)
