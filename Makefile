@@ -13,8 +13,6 @@ PYTHON  ?= $(firstword $(foreach name,python3.11 python3 python,\
 COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
              --no-header --no-emit-index-url --no-emit-find-links --no-annotate
 
-export SENTENCE ?= Anna saw the old man with the red book in the park.
-
 .DEFAULT_GOAL := help
 .PHONY: help setup dev run test check format coverage browser lock clean
 
@@ -25,8 +23,8 @@ setup: $(USER_STAMP)  ## .venv with the lpcfg command (quick when nothing change
 
 dev: $(DEV_STAMP)  ## setup, and the tools that test and check
 
-run: setup  ## parse SENTENCE with a small model trained on the spot
-	@$(BIN)/lpcfg train examples/small.mrg --name small --states 4 --store .cache/run >&2 && printenv SENTENCE | $(BIN)/lpcfg parse small --store .cache/run
+run: setup  ## serve the default model and its page (HOST and PORT: LPCFG_HOST, LPCFG_PORT)
+	@$(BIN)/lpcfg serve
 
 test: dev check $(if $(wildcard tests/page),browser)  ## everything that must hold
 	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m "not load" $(PYTEST)

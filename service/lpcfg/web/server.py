@@ -47,6 +47,8 @@ def serve(settings: Settings) -> None:
     service.on_failure = server.give_up
     host, port = listening.getsockname()[:2]
     _log.info("listening", host=host, port=port)
+    address = f"[{host}]" if ":" in host else host
+    print(f"the page: http://{address}:{port}/", flush=True)
     server.run([listening])
     if service.failure is not None:
         raise service.failure
