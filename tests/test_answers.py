@@ -159,12 +159,12 @@ def test_pieces_under_an_intermediate_symbol_are_several_trees() -> None:
     )
 
 
-def test_trees_hold_the_callers_tokens_with_brackets_spelled_out() -> None:
+def test_trees_hold_the_callers_tokens_with_round_brackets_spelled_out() -> None:
     asked = Sentence(("(", "dog", "]", "dog"), forms=WORDS)
     found = read(asked)
-    assert as_words(asked) == ["-LRB-", "dog", "-RSB-", "dog"]
+    assert as_words(asked) == ["-LRB-", "dog", "]", "dog"]
     (derivation, *_) = decode.k_best(found.answers.posteriors, "max-rule")
-    assert found.answers.tree(derivation).tokens() == ["-LRB-", "dog", "-RSB-", "dog"]
+    assert found.answers.tree(derivation).tokens() == ["-LRB-", "dog", "]", "dog"]
     assert [token.text for token in found.answers.tokens(derivation)] == list(asked.tokens)
 
 

@@ -18,7 +18,10 @@ from lpcfg.engine.decode import Derivation
 from lpcfg.engine.fine import Posteriors
 from lpcfg.errors import InputError
 from lpcfg.grammar import Bools, Doubles, Grammar, Ints, Longs
-from lpcfg.trees import Tree, ptb_escape, split_chain
+from lpcfg.trees import Tree, split_chain
+
+# Square brackets keep their spelling, as in the treebanks.
+_SPELLED_OUT = str.maketrans({"(": "-LRB-", ")": "-RRB-", "{": "-LCB-", "}": "-RCB-"})
 
 
 @dataclass(frozen=True, eq=False)
@@ -280,8 +283,8 @@ class SpanTable:
 
 
 def as_words(sentence: Sentence) -> list[str]:
-    """The caller's own tokens as trees can hold them: brackets spelled out."""
-    return [ptb_escape(token) for token in sentence.tokens]
+    """The caller's own tokens as trees can hold them, and as scoring them finds the same words."""
+    return [token.translate(_SPELLED_OUT) for token in sentence.tokens]
 
 
 def places(sentence: Sentence) -> Sequence[tuple[int | None, int | None]]:
