@@ -125,7 +125,7 @@ def test_the_rules_of_a_state_sum_to_one(small: Examples, smoothing: bool) -> No
     """Smoothing takes from a rule only what it gives to other states of the same rule, so the sum
     is one on average over states; without it, for every state."""
     _, grammar, _, _ = small
-    config = ClusteringConfig(states=4, smoothing=smoothing, terms=16)
+    config = ClusteringConfig(states=4, examples=4, smoothing=smoothing, terms=16)
     tables, clusters, error = learned(small, config)
     assert error < 1e-2
     total = np.zeros(int(tables.root_offset[-1]))
@@ -141,7 +141,7 @@ def test_the_rules_of_a_state_sum_to_one(small: Examples, smoothing: bool) -> No
 
 
 def test_neither_workers_nor_another_run_change_a_byte(small: Examples) -> None:
-    config = ClusteringConfig(states=4)
+    config = ClusteringConfig(states=4, examples=4)
     runs = [clustering.estimate(*small, config, seed=2, workers=n)[0] for n in (1, 1, 2, 3)]
     numbers = [(t.parent.tobytes(), t.left.tobytes(), t.c_inf.tobytes()) for t in runs]
     assert numbers[1:] == numbers[:1] * 3
@@ -165,7 +165,9 @@ def test_a_symbol_has_no_more_clusters_than_examples_allow(small: Examples) -> N
 )
 def test_small_treebanks_have_clusters(text: str) -> None:
     trees = [binarize(tree) for tree in map(normalize, read_string(text)) if tree is not None]
-    tables, _ = clustering.estimate(*coded(forest_of(trees)), ClusteringConfig(), seed=1, workers=1)
+    tables, _ = clustering.estimate(
+        *coded(forest_of(trees)), ClusteringConfig(examples=1), seed=1, workers=1
+    )
     assert tables.c_one.sum() == pytest.approx(1, rel=1e-6)
 
 
@@ -179,9 +181,9 @@ def test_settings_outside_what_they_may_be_are_refused(name: str) -> None:
 
 
 def test_em_from_clusters_starts_likelier_than_em_from_chance(small: Examples) -> None:
-    config = ClusteringEmConfig(states=4, steps=2)
+    config = ClusteringEmConfig(states=4, examples=4, steps=2)
     _, clustered = clustering.estimate_em(*small, config, seed=1, workers=1)
-    _, by_chance = em.estimate(*small, EmConfig(states=4, steps=6), seed=1, workers=1)
+    _, by_chance = em.estimate(*small, EmConfig(states=4, examples=4, steps=6), seed=1, workers=1)
     assert clustered.log_likelihood[0] > by_chance.log_likelihood[-1]
 
 
@@ -212,7 +214,7 @@ def test_terms_of_clusters_come_to_their_relative_frequencies(small: Examples) -
 
 
 def test_the_number_of_workers_changes_no_byte_of_em_from_clusters(small: Examples) -> None:
-    config = ClusteringEmConfig(states=4, steps=2)
+    config = ClusteringEmConfig(states=4, examples=4, steps=2)
     runs = [clustering.estimate_em(*small, config, seed=2, workers=n)[0] for n in (1, 2, 3)]
     numbers = [(t.parent.tobytes(), t.left.tobytes(), t.c_inf.tobytes()) for t in runs]
     assert numbers[1:] == numbers[:1] * 2

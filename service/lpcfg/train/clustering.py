@@ -41,10 +41,10 @@ class ClusteringConfig(SpectralConfig):
     examples            a symbol has at least so many examples a cluster
     """
 
-    states: int = 16
+    states: int = 24
     dimensions: int = 32
     rounds: int = 10
-    examples: int = 4
+    examples: int = 80
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -109,6 +109,8 @@ class ClusteringEmConfig(ClusteringConfig):
                         keeps the best; 0 takes all steps
     """
 
+    states: int = 32
+    rule_back_off: float | None = 6.0
     steps: int = 6
     patience: int = 0
 
