@@ -15,8 +15,12 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 
 def texts(tree: Tree) -> list[tuple[str, float, float, bool]]:
-    """(text, x, y, is a word) of every text in the drawing."""
-    root = ElementTree.fromstring(svg(tree))
+    """(text, x, y, is a word) of every text in the tree's drawing."""
+    return texts_of(svg(tree))
+
+
+def texts_of(drawing: str) -> list[tuple[str, float, float, bool]]:
+    root = ElementTree.fromstring(drawing)
     return [
         (one.text or "", float(one.attrib["x"]), float(one.attrib["y"]), "class" in one.attrib)
         for one in root.iter(f"{SVG}text")
@@ -54,6 +58,12 @@ def test_words_are_escaped_and_a_drawing_is_one_line() -> None:
     assert "\n" not in drawn
     root = ElementTree.fromstring(drawn)
     assert {'a<b&"c"', "]]>", "<&>"} <= {one.text for one in root.iter(f"{SVG}text")}
+
+
+def test_what_xml_cannot_hold_is_drawn_as_the_replacement_character() -> None:
+    drawn = svg(Tree("S", word="a\0b\x1b\ud800\uffff😀"))
+    (word,) = (text for text, _, _, is_word in texts_of(drawn) if is_word)
+    assert word == "a\ufffdb\ufffd\ufffd\ufffd😀"
 
 
 def test_a_tree_deeper_than_the_stack_is_drawn() -> None:

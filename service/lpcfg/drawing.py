@@ -1,5 +1,6 @@
 """A tree as a picture: one line of SVG that needs nothing else."""
 
+import re
 from dataclasses import dataclass
 from html import escape
 from unicodedata import east_asian_width
@@ -13,6 +14,7 @@ _LEVEL = 42.0
 _MARGIN = 20.0
 _BASELINE = 4.0  # from the middle of a line of text to its baseline
 _PAD = 11.0  # between that middle and the edges above and below
+_NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # XML 1.0, 2.2
 _STYLE = "text{font:13px sans-serif;text-anchor:middle}.word{font-style:italic}line{stroke:#888}"
 
 
@@ -98,4 +100,5 @@ def _line(x1: float, y1: float, x2: float, y2: float) -> str:
 
 
 def _text(x: float, y: float, text: str, kind: str) -> str:
-    return f'<text{kind} x="{x:.1f}" y="{y + _BASELINE:.1f}">{escape(text)}</text>'
+    drawn = escape(_NO_XML.sub("\ufffd", text))
+    return f'<text{kind} x="{x:.1f}" y="{y + _BASELINE:.1f}">{drawn}</text>'
