@@ -1,12 +1,15 @@
 """The `lpcfg` command as people and scripts meet it."""
 
+import gzip
 import io
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from math import exp
 from pathlib import Path
 from typing import Any
@@ -16,6 +19,8 @@ import pytest
 import typer
 
 from lpcfg.cli import app, main
+from lpcfg.cli.options import Objective
+from lpcfg.engine.decode import OBJECTIVES
 from lpcfg.store import Bundle, publish
 from lpcfg.trees import parse_tree, read
 
@@ -49,6 +54,31 @@ def run(*arguments: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(
         [sys.executable, "-m", "lpcfg", *arguments], capture_output=True, text=True, check=False
     )
+
+
+@contextmanager
+def talking(*arguments: str) -> Iterator["subprocess.Popen[str]"]:
+    """The command in a process one talks with, its output buffered as in any pipe."""
+    environment = {k: v for k, v in os.environ.items() if k != "PYTHONUNBUFFERED"}
+    pipe = subprocess.PIPE
+    with subprocess.Popen(
+        [sys.executable, "-m", "lpcfg", *arguments],
+        stdin=pipe,
+        stdout=pipe,
+        stderr=pipe,
+        text=True,
+        env=environment,
+    ) as command:
+        yield command
+
+
+def ask(command: "subprocess.Popen[str]", line: str) -> str:
+    """The answer to one line, while there may be more."""
+    assert command.stdin is not None
+    assert command.stdout is not None
+    command.stdin.write(line + "\n")
+    command.stdin.flush()
+    return command.stdout.readline()
 
 
 @pytest.fixture(scope="module")
@@ -91,6 +121,31 @@ def test_nothing_asked_shows_the_help_and_is_wrong_usage(
         (["nonsense"], "No such command 'nonsense' (see `lpcfg --help`)"),
         (["models", "show"], "Missing argument 'MODEL' (see `lpcfg models show --help`)"),
         (["models", "list", "--k"], "No such option: --k (see `lpcfg models list --help`)"),
+        (
+            ["parse", "m", "--objective", "fun"],
+            "Invalid value for '--objective': 'fun' is not one of 'max-rule', 'max-marginal', "
+            "'max-product' (see `lpcfg parse --help`)",
+        ),
+        (
+            ["parse", "m", "--marginals"],
+            "Invalid value for --marginals: trees have no room for them: add --json "
+            "(see `lpcfg parse --help`)",
+        ),
+        (
+            ["parse", "m", "--output", "svg", "--json"],
+            "Invalid value for --json: --output svg says otherwise: omit one "
+            "(see `lpcfg parse --help`)",
+        ),
+        (
+            ["sample", "g.toml", "--enumerate", "--count", "2"],
+            "Invalid value for --enumerate: all trees are printed: omit --count and --seed "
+            "(see `lpcfg sample --help`)",
+        ),
+        (
+            ["report", "m", "--tags", "gold"],
+            "Invalid value for --tags: there is nothing to parse: add --treebank "
+            "(see `lpcfg report --help`)",
+        ),
     ],
 )
 def test_wrong_usage_is_one_line_and_exit_code_2(
@@ -129,6 +184,31 @@ def test_a_closed_pipe_ends_the_command_quietly(store: str) -> None:
     )
     os.close(writing)
     assert (done.returncode, done.stderr) == (1, "")
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-"])
+def test_a_closed_stream_is_an_empty_one(closed: str, small_store: str) -> None:
+    command = f'"{sys.executable}" -m lpcfg parse small --store "{small_store}" {closed}'
+    done = subprocess.run(
+        ["sh", "-c", command], input="Hello !", capture_output=True, text=True, check=False
+    )
+    expected = "(INTJ (UH Hello) (. !))\n" if closed == "2>&-" else ""
+    assert (done.returncode, done.stdout, done.stderr) == (0, expected, "")
+
+
+def test_a_file_name_that_is_not_utf8_can_be_told(small_store: str) -> None:
+    done = run("parse", "small", "\udcff.txt", "--store", small_store)
+    assert done.returncode == 1
+    assert done.stderr == "lpcfg: error: \\udcff.txt: No such file or directory\n"
+
+
+def test_interrupting_a_command_ends_it_quietly(small_store: str) -> None:
+    with talking("parse", "small", "--input", "tokens", "--store", small_store) as command:
+        assert ask(command, "Hello !") == "(INTJ (UH Hello) (. !))\n"
+        command.send_signal(signal.SIGINT)
+        assert command.wait() == 130
+        assert command.stderr is not None
+        assert command.stderr.read() == ""
 
 
 def test_models_list_names_every_version(store: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -183,6 +263,10 @@ def test_models_remove_wants_the_version_where_there_are_two(
     assert main(["models", "remove", "mine@1", "--store", store]) == 0
     assert capsys.readouterr().out == "removed mine@1\n"
     assert not (Path(store) / "mine" / "1").exists()
+    assert main(["models", "remove", "mine", "--store", store, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"removed": "mine@2"}
+    assert main(["models", "list", "--store", store]) == 0
+    assert capsys.readouterr() == ("", f"lpcfg: there are no models in {store}\n")
 
 
 def test_train_publishes_and_prints_name_stages_and_scores(
@@ -242,12 +326,25 @@ def test_evaluate_prints_the_keys_that_scripts_rely_on(
     assert printed["failures"] == 0
 
 
+def test_objectives_are_those_of_the_decoder() -> None:
+    assert tuple(Objective) == OBJECTIVES
+
+
+def test_evaluate_says_when_trees_have_no_words(
+    small_store: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "traces.mrg"
+    file.write_text("(S (-NONE- *))\n", encoding="utf-8")
+    assert main(["evaluate", "small", str(file), "--store", small_store]) == 1
+    assert f"expected trees with words in {file}, got none" in capsys.readouterr().err
+
+
 def test_evaluate_says_when_no_tree_is_short_enough(
     small_store: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     command = ["evaluate", "small", str(SMALL), "--store", small_store, "--max-length", "1"]
     assert main(command) == 1
-    assert "expected trees of at most 1 tokens, got 64 trees, all longer" in capsys.readouterr().err
+    assert "expected trees of at most 1 tokens, got longer ones only, 64" in capsys.readouterr().err
 
 
 def test_parse_prints_one_tree_for_every_line_of_tokens(
@@ -277,6 +374,27 @@ def test_parse_reads_raw_text_from_standard_input_and_prints_json(
     assert second["start"] == 16
     (whole,) = (s for s in first["marginals"]["spans"] if (s["label"], s["end"]) == ("S", 4))
     assert 0.9 < whole["probability"] <= 1
+
+
+@pytest.mark.parametrize("option", [["--json"], ["--json", "--output", "json"]])
+@pytest.mark.parametrize("is_piped", [True, False])
+def test_offsets_count_the_characters_of_the_file(
+    option: list[str], is_piped: bool, small_store: str, tmp_path: Path
+) -> None:
+    text = "The cat sleeps.\r\n\r\nThe dog\rsings."
+    file = tmp_path / "text.gz"
+    file.write_bytes(gzip.compress(b"\xef\xbb\xbf" + text.encode()))
+    command = [sys.executable, "-m", "lpcfg", "parse", "small", "--store", small_store, *option]
+    with file.open("rb") as stream:
+        done = subprocess.run(
+            [*command, "-" if is_piped else str(file)],
+            stdin=stream,
+            capture_output=True,
+            check=False,
+        )
+    first, second = map(json.loads, done.stdout.splitlines())
+    assert (first["start"], first["end"]) == (0, 15)
+    assert second["text"] == text[second["start"] : second["end"]] == "The dog\rsings."
 
 
 def test_parse_gives_k_distinct_trees_and_an_empty_line(
@@ -321,8 +439,7 @@ def test_parse_draws_one_picture_a_line(
     [
         (b"The/DT cat", ["--input", "tagged"], "expected word/TAG in line 1, got `cat`"),
         (b"caf\xe9", [], "expected UTF-8 in"),
-        (b"x", ["--marginals"], "expected --output json with --marginals"),
-        (b"x", ["--objective", "max-fun"], "max-rule"),
+        (b"\x1f\x8b torn", [], "expected a whole gzip file"),
     ],
 )
 def test_parse_refuses_what_it_cannot_read(
@@ -415,7 +532,7 @@ def test_language_models_are_trained_and_evaluated(
     shown = capsys.readouterr()
     printed = json.loads(shown.out)
     assert (printed["path"], printed["states"]) == (model, 2)
-    assert shown.err.startswith("EM step")
+    assert shown.err.startswith("EM over r: 1 of 100\n")
     assert main(["lm", "evaluate", model, str(text), "--json"]) == 0
     perplexity = json.loads(capsys.readouterr().out)["perplexity"]
     assert perplexity == pytest.approx(printed["dev_perplexity"])

@@ -9,6 +9,7 @@ import io
 import os
 import sys
 from collections.abc import Sequence
+from typing import IO, Any
 
 import typer
 
@@ -35,9 +36,7 @@ app.add_typer(lm.app, name="lm")
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
-    for stream in (sys.stdin, sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(encoding="utf-8")
+    _prepare_streams()
     try:
         code = app(args=arguments, prog_name="lpcfg", standalone_mode=False)
         sys.stdout.flush()
@@ -53,9 +52,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return code if isinstance(code, int) else 0
 
 
+def _prepare_streams() -> None:
+    """UTF-8 in any locale, names of files that are not UTF-8 escaped; closed ones are empty."""
+    sys.stdin = sys.stdin or _nowhere("r")
+    sys.stdout = sys.stdout or _nowhere("w")
+    sys.stderr = sys.stderr or _nowhere("w")
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace")
+
+
+def _nowhere(mode: str) -> IO[Any]:
+    return os.fdopen(os.open(os.devnull, os.O_RDWR), mode, encoding="utf-8")
+
+
 def _usage(error: typer.TyperException) -> str:
     context = getattr(error, "ctx", None)
-    message = error.format_message().rstrip(".")
+    message = error.format_message().rstrip(".").replace(": Value error, ", ": ")
     if not message:  # the help was shown instead
         return ""
     return f"{message} (see `{context.command_path} --help`)" if context else message

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from lpcfg.cli.options import Json, Model, Objective, Store, Tags, Treebanks
+from lpcfg.cli.options import Json, Maximise, Model, Objective, Store, Tags, Treebanks
 from lpcfg.cli.terminal import progress, result, result_json
 from lpcfg.errors import InputError
 from lpcfg.settings import read_settings
@@ -19,7 +19,7 @@ def evaluate(
     max_length: Annotated[
         int | None, typer.Option(min=1, help="Leave out sentences of more tokens.")
     ] = None,
-    objective: Objective = "max-rule",
+    objective: Maximise = Objective.MAX_RULE,
     store: Store = None,
     json: Json = False,
 ) -> None:
@@ -39,11 +39,13 @@ def evaluate(
     gold = [tree for tree in trees if max_length is None or len(tree.leaves()) <= max_length]
     if not gold:
         raise InputError(
-            f"expected trees of at most {max_length} tokens, got {len(trees)} trees, all longer: "
+            f"expected trees of at most {max_length} tokens, got longer ones only, {len(trees)}: "
             "raise --max-length"
+            if trees
+            else f"expected trees with words in {', '.join(treebanks)}, got none: check the files"
         )
     with progress() as show:
-        measured = measure(parser, gold, tags=tags.value, objective=objective, progress=show)
+        measured = measure(parser, gold, tags=tags.value, objective=objective.value, progress=show)
     if json:
         result_json({"model": str(parser.reference), **measured.as_dict()})
     else:

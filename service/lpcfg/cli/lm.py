@@ -40,7 +40,8 @@ def train(
     with progress() as show:
 
         def on_step(step: Step) -> None:
-            show(f"EM step {step.number}: perplexity {step.dev_perplexity:.1f} on dev", 0, 0)
+            what = "EM over r and s" if step.words_too else "EM over r"
+            show(what, step.number, options.max_steps)
 
         model = train_lm(read_sentences(text), read_sentences(dev), options, on_step=on_step)
     model.save(output)

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import typer
 
 from lpcfg.cli.options import Json, Model, Store
-from lpcfg.cli.terminal import result, result_json, result_table
+from lpcfg.cli.terminal import note, result, result_json, result_table
 from lpcfg.settings import read_settings
 
 app = typer.Typer(
@@ -39,6 +39,8 @@ def list_(store: Store = None, json: Json = False) -> None:
                 }
             )
         return
+    if not found:
+        note(f"there are no models in {_store(store)}")
     for model in found:
         line = f"{model.size / 1e6:.1f} MB, {model.created}"
         result(f"{model.reference}  {line if model.problem is None else model.problem}")
@@ -83,8 +85,12 @@ def verify(model: Model, store: Store = None, json: Json = False) -> None:
 
 
 @app.command(epilog="Example: lpcfg models remove mine@3")
-def remove(model: Model, store: Store = None) -> None:
+def remove(model: Model, store: Store = None, json: Json = False) -> None:
     """Remove one version for good. A bare NAME is enough where it has a single version."""
     from lpcfg.store import remove as remove_version
 
-    result(f"removed {remove_version(model, _store(store))}")
+    removed = str(remove_version(model, _store(store)))
+    if json:
+        result_json({"removed": removed})
+    else:
+        result(f"removed {removed}")

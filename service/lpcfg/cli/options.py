@@ -13,6 +13,14 @@ class Tags(StrEnum):
     GOLD = "gold"
 
 
+class Objective(StrEnum):
+    """What the best tree maximises."""
+
+    MAX_RULE = "max-rule"
+    MAX_MARGINAL = "max-marginal"
+    MAX_PRODUCT = "max-product"
+
+
 Model = Annotated[
     str,
     typer.Argument(
@@ -35,9 +43,4 @@ Treebanks = Annotated[
         help="Files and folders of Penn brackets, also .gz; `-` is standard input.",
     ),
 ]
-Objective = Annotated[
-    str,
-    typer.Option(
-        help="What the best tree maximises: max-rule, max-marginal or max-product.",
-    ),
-]
+Maximise = Annotated[Objective, typer.Option(help="What the best tree maximises.")]

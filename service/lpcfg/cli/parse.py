@@ -1,5 +1,6 @@
 """`lpcfg parse`: sentences in, trees out."""
 
+import sys
 from collections.abc import Iterable
 from enum import StrEnum
 from pathlib import Path
@@ -8,10 +9,9 @@ from typing import Annotated
 import typer
 
 from lpcfg.analysis import Analysis, Options
-from lpcfg.cli.options import Model, Objective, Store
+from lpcfg.cli.options import Json, Maximise, Model, Objective, Store
 from lpcfg.cli.sentences import Form, sentences
 from lpcfg.cli.terminal import note, result, result_json
-from lpcfg.errors import InputError
 from lpcfg.settings import read_settings
 
 
@@ -26,7 +26,8 @@ class Output(StrEnum):
 def parse(
     model: Model,
     file: Annotated[
-        Path | None, typer.Argument(metavar="FILE", help="Standard input where it is left out.")
+        Path | None,
+        typer.Argument(metavar="FILE", help="Also .gz; standard input where it is left out."),
     ] = None,
     form: Annotated[
         Form,
@@ -35,14 +36,16 @@ def parse(
         ),
     ] = Form.TEXT,
     output: Annotated[
-        Output, typer.Option(help="One bracketed tree, JSON object or drawing a line.")
-    ] = Output.PTB,
+        Output | None,
+        typer.Option(help="One bracketed tree (ptb), JSON object or drawing (svg) a line."),
+    ] = None,
     k: Annotated[int, typer.Option("--k", min=1, help="So many best trees of a sentence.")] = 1,
-    objective: Objective = "max-rule",
+    objective: Maximise = Objective.MAX_RULE,
     marginals: Annotated[
         bool, typer.Option("--marginals", help="Add the posteriors of all spans (with JSON).")
     ] = False,
     store: Store = None,
+    json: Json = False,
 ) -> None:
     """Parse text, or one sentence of tokens a line; print a tree a line, in order.
 
@@ -50,13 +53,16 @@ def parse(
 
     With --k above 1 an empty line follows the trees of every sentence.
     """
+    output = _output(output, json)
     if marginals and output is not Output.JSON:
-        raise InputError("expected --output json with --marginals: add it, trees have no room")
+        raise typer.BadParameter(
+            "trees have no room for them: add --json", param_hint="--marginals"
+        )
     from lpcfg.parser import Parser
     from lpcfg.wire import analysis_json, marginals_json
 
     parser = Parser.load(model, read_settings(model_store=store).model_store)
-    options = Options(k=k, objective=objective)
+    options = Options(k=k, objective=objective.value)
     for number, sentence in enumerate(sentences(file, form), start=1):
         (analysis,) = parser.parse([sentence], options)
         if analysis.status != "parsed":
@@ -68,6 +74,13 @@ def parse(
             result_json(shown)
         else:
             _print_trees(analysis, output, k)
+        sys.stdout.flush()  # whoever sent this line may wait for its answer before the next
+
+
+def _output(asked: Output | None, json: bool) -> Output:
+    if json and asked not in (None, Output.JSON):
+        raise typer.BadParameter(f"--output {asked} says otherwise: omit one", param_hint="--json")
+    return Output.JSON if json else asked or Output.PTB
 
 
 def _print_trees(analysis: Analysis, output: Output, k: int) -> None:

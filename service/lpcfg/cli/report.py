@@ -20,9 +20,12 @@ def report(
             help="Gold trees to evaluate on now; may be given several times.",
         ),
     ] = None,
-    tags: Annotated[Tags, typer.Option(help="Whose part-of-speech tags the parser uses.")] = (
-        Tags.PREDICTED
-    ),
+    tags: Annotated[
+        Tags | None,
+        typer.Option(
+            show_default="predicted", help="Whose part-of-speech tags --treebank is parsed with."
+        ),
+    ] = None,
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", metavar="FILE.html", help="Written instead of stdout."),
@@ -34,6 +37,8 @@ def report(
     The page is one HTML file that needs nothing else. Scores are those of the training's --dev
     trees, or those on --treebank.
     """
+    if tags is not None and not treebank:
+        raise typer.BadParameter("there is nothing to parse: add --treebank", param_hint="--tags")
     from lpcfg.measure import measure
     from lpcfg.model import from_bundle
     from lpcfg.parser import Parser
@@ -49,10 +54,11 @@ def report(
             raise InputError(
                 f"expected trees with words in {', '.join(treebank)}, got none: check the files"
             )
+        used = tags or Tags.PREDICTED
         with progress() as show:
-            measured = measure(Parser(from_bundle(stored)), gold, tags=tags.value, progress=show)
+            measured = measure(Parser(from_bundle(stored)), gold, tags=used.value, progress=show)
         title = ", ".join(Path(name).name for name in treebank)
-        evaluation = Evaluation(f"{title}, {tags.value} tags", measured.as_dict())
+        evaluation = Evaluation(f"{title}, {used.value} tags", measured.as_dict())
     drawn = page(stored, evaluation)
     if output is None:
         result(drawn.rstrip("\n"))

@@ -13,8 +13,13 @@ def sample(
     grammar: Annotated[
         Path, typer.Argument(metavar="GRAMMAR.toml", help="As examples/two_state.toml.")
     ],
-    count: Annotated[int, typer.Option(min=1, help="How many trees.")] = 10,
-    seed: Annotated[int, typer.Option(help="The same seed, the same trees.")] = 1,
+    count: Annotated[
+        int | None, typer.Option(min=1, show_default="10", help="How many trees.")
+    ] = None,
+    seed: Annotated[
+        int | None,
+        typer.Option(min=0, show_default="1", help="The same seed, the same trees."),
+    ] = None,
     max_words: Annotated[int, typer.Option(min=1, help="No tree has more words.")] = 200,
     enumerate_all: Annotated[
         bool,
@@ -28,6 +33,10 @@ def sample(
 
     With --json, objects with `tree` and, of enumerated trees, `probability`.
     """
+    if enumerate_all and (count is not None or seed is not None):
+        raise typer.BadParameter(
+            "all trees are printed: omit --count and --seed", param_hint="--enumerate"
+        )
     from lpcfg.sample import enumerate_trees, read_lpcfg, sample_trees
     from lpcfg.trees import write
 
@@ -40,7 +49,9 @@ def sample(
             else:
                 result(text)
         return
-    for tree in sample_trees(tables, count, seed=seed, max_words=max_words):
+    for tree in sample_trees(
+        tables, count or 10, seed=1 if seed is None else seed, max_words=max_words
+    ):
         if json:
             result_json({"tree": write(tree)})
         else:

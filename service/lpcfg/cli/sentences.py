@@ -1,12 +1,19 @@
 """What people type or pipe in, as sentences."""
 
+import gzip
+import io
 import sys
+import zlib
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
+from typing import TextIO
 
 from lpcfg.analysis import Sentence
 from lpcfg.errors import InputError
+
+_GZIP_MAGIC = b"\x1f\x8b"
 
 
 class Form(StrEnum):
@@ -18,7 +25,7 @@ class Form(StrEnum):
 
 
 def sentences(file: Path | None, form: Form) -> Iterator[Sentence]:
-    """The sentences of a file or of standard input.
+    """The sentences of a file or, for None and `-`, of standard input.
 
     Tokens and tagged tokens come as one sentence a line, which is answered as soon as it is read.
     """
@@ -30,18 +37,43 @@ def sentences(file: Path | None, form: Form) -> Iterator[Sentence]:
 
 
 def lines(file: Path | None) -> Iterator[str]:
-    """The lines of a UTF-8 file or of standard input, with their ends."""
-    name = "standard input" if file is None else str(file)
+    """The lines of UTF-8, also compressed by gzip, with the ends they have: offsets count them.
+
+    A byte order mark is no part of the text.
+    """
+    name = "standard input" if _is_stdin(file) else str(file)
     try:
-        if file is None:
-            yield from sys.stdin
-        else:
-            with file.open(encoding="utf-8-sig", newline=None) as stream:
-                yield from stream
+        with _opened(file) as stream:
+            yield from stream
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise InputError(
+            f"expected a whole gzip file, got {name}, which is torn: compress it again"
+        ) from error
     except UnicodeDecodeError as error:
         raise InputError(
             f"expected UTF-8 in {name}, got {error.object[error.start : error.end]!r}: convert it"
         ) from error
+
+
+def _is_stdin(file: Path | None) -> bool:
+    return file is None or str(file) == "-"
+
+
+@contextmanager
+def _opened(file: Path | None) -> Iterator[TextIO]:
+    if file is not None and not _is_stdin(file):
+        with file.open("rb") as stream:
+            yield _unpacked(stream)
+    elif isinstance(sys.stdin, io.TextIOWrapper):
+        yield _unpacked(sys.stdin.buffer)
+    else:
+        yield sys.stdin
+
+
+def _unpacked(stream: io.BufferedReader) -> TextIO:
+    is_packed = stream.peek(len(_GZIP_MAGIC)).startswith(_GZIP_MAGIC)
+    binary = gzip.GzipFile(fileobj=stream) if is_packed else stream
+    return io.TextIOWrapper(binary, "utf-8-sig", newline="")
 
 
 def _of_text(text: str) -> Iterable[Sentence]:

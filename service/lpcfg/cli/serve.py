@@ -18,7 +18,9 @@ def serve(
     ] = None,
     store: Store = None,
     host: Annotated[str | None, typer.Option(help="Address to listen on.")] = None,
-    port: Annotated[int | None, typer.Option(help="Port to listen on; 0 takes any.")] = None,
+    port: Annotated[
+        int | None, typer.Option(min=0, max=65535, help="Port to listen on; 0 takes any.")
+    ] = None,
     check: Annotated[
         bool, typer.Option("--check", help="Only see whether the models can be served.")
     ] = False,
