@@ -34,7 +34,9 @@ def sentences(text: str) -> list[str]:
     ("text", "expected"),
     [
         ("The dog can't bark.", "The dog ca n't bark ."),
-        ("DON'T! I'd say they'll've gone.", "DO N'T ! I 'd say they'll 've gone ."),
+        ("You'd've said I shouldn’t've.", "You 'd 've said I should n’t 've ."),
+        ("वह गया। هل ذهب؟", "वह गया । هل ذهب ؟"),
+        ("DON'T! I'd say they'll've gone.", "DO N'T ! I 'd say they 'll 've gone ."),
         ("The dog's and the dogs' bones", "The dog 's and the dogs ' bones"),
         ("I cannot; we're gonna, 'twas", "I can not ; we 're gon na , 't was"),
         ("O'Brien's l'eau at five o'clock", "O'Brien 's l'eau at five o'clock"),

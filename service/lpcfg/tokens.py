@@ -184,7 +184,8 @@ _EMOJI = (
 # Never part of a word, whatever surrounds it. What is neither here nor a space belongs to words:
 # letters, digits and marks of every script, `_`, and code points without a meaning.
 _APART = (
-    r"\s!-/:-@\[-^`{-~¡-©«¬®-±´¶-¸»¿×÷\u2012-\u201f\u2022-\u2027\u2030-\u205e\u20a0-\u20cf\u2100-\u214f"
+    r"\s!-/:-@\[-^`{-~¡-©«¬®-±´¶-¸»¿×÷\u060c\u061b\u061f\u0964\u0965"
+    r"\u2012-\u201f\u2022-\u2027\u2030-\u205e\u20a0-\u20cf\u2100-\u214f"
     r"\u2190-\u2bff\u3001-\u303f\uff01-\uff0f\uff1a-\uff20\U0001f000-\U0001faff"
 )
 _W = rf"[^{_APART}]"
@@ -292,7 +293,11 @@ def _spans(sentence: str) -> Iterator[tuple[int, int]]:
         start, end = match.span()
         cut = _cut(match[0])
         if cut:
-            yield start, start + cut
+            # A word in front of two of them, `you'd've`, is cut twice; none has three.
+            first = _cut(match[0][:cut])
+            if first:
+                yield start, start + first
+            yield start + first, start + cut
         yield start + cut, end
 
 
