@@ -21,7 +21,7 @@ from lpcfg.engine.decode import OBJECTIVES
 from lpcfg.engine.inside_outside import inside, tree_probability
 from lpcfg.errors import DeadlineError, InputError, Stopped
 from lpcfg.model import to_bundle
-from lpcfg.parser import FRAGMENT, Parser
+from lpcfg.parser import FRAGMENT, LONGEST, Parser
 from lpcfg.store import publish
 from lpcfg.trees import Tree, binarize, write
 from tests import small_models
@@ -567,3 +567,16 @@ def test_a_parser_is_loaded_from_a_store(tmp_path: Path) -> None:
     mine, other = parse(SENTENCES[1], parser), parse(SENTENCES[1])
     assert mine.parses[0].tree == other.parses[0].tree
     assert mine.log_probability == pytest.approx(other.log_probability, abs=1e-3)
+
+
+def test_a_sentence_of_more_words_than_a_chart_can_hold_is_told_so() -> None:
+    (found,) = Parser(small_models.counts()).parse([Sentence(("the",) * (LONGEST + 1))])
+    assert found.status == "failed"
+    assert found.reason == "expected at most 2000 words in a sentence, got 2001: split it"
+
+
+def test_the_probabilities_of_a_words_tags_add_up_to_one() -> None:
+    parser = small_models.parser()
+    (found,) = parser.parse([Sentence(("Anna", "saw", "dogs", "."))])
+    assert all(0.0 < token.probability <= 1.0 for token in found.tokens if token.probability)
+    assert found.tokens[-1].probability == pytest.approx(1.0, abs=1e-6)  # nothing else is possible

@@ -20,6 +20,7 @@ from lpcfg.errors import InputError
 from lpcfg.grammar import Bools, Doubles, Grammar, Ints, Longs
 from lpcfg.trees import Tree, split_chain
 
+_TINY = 1e-300
 # Square brackets keep their spelling, as in the treebanks.
 _SPELLED_OUT = str.maketrans({"(": "-LRB-", ")": "-RRB-", "{": "-LCB-", "}": "-RCB-"})
 
@@ -138,9 +139,16 @@ class Answers:
         items = np.array([t for t in derivation.items if chart.entry[t] >= 0])
         symbols = chart.symbol[items]
         last = np.cumsum(self.labels.start[symbols + 1] - self.labels.start[symbols]) - 1
-        shares = np.clip(self._shares(items)[last], 0.0, 1.0).tolist()
+        # every word has one tag, so that its tags' votes are shares of their sum
+        leaves = np.flatnonzero(chart.entry >= 0)
+        votes = np.bincount(chart.start[leaves], self.posteriors.item[leaves], len(items))
+        shares = self._shares(items)[last] / np.maximum(votes, _TINY)
         rows = zip(
-            self.sentence.tokens, places(self.sentence), symbols.tolist(), shares, strict=True
+            self.sentence.tokens,
+            places(self.sentence),
+            symbols.tolist(),
+            np.minimum(shares, 1.0).tolist(),
+            strict=True,
         )
         return tuple(
             Token(text, *place, self.labels.chains[symbol][-1], share)

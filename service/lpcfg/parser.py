@@ -37,6 +37,8 @@ from lpcfg.store import Reference, load
 from lpcfg.tokens import penn_forms
 from lpcfg.trees import Tree, binarize
 
+LONGEST = 2000
+"""Words of a sentence: charts grow with their square, and nobody writes longer ones."""
 FRAGMENT = "FRAG"
 """The label over pieces that no analysis spans."""
 
@@ -159,6 +161,12 @@ class Parser:
         stop.check()
         if not sentence.tokens:
             return _failed(sentence, "there are no tokens: send at least one word")
+        if len(sentence.tokens) > LONGEST:
+            return _failed(
+                sentence,
+                f"expected at most {LONGEST} words in a sentence, got {len(sentence.tokens)}: "
+                "split it",
+            )
         emissions = self._emissions(sentence)
         empty = np.flatnonzero(np.diff(emissions.start) == 0)
         if len(empty):
