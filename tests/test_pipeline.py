@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from lpcfg.analysis import Sentence
-from lpcfg.errors import StoreError, TrainingError
+from lpcfg.errors import StoreError, TrainingError, TreebankError
 from lpcfg.evaluate import score
 from lpcfg.model import Model, from_bundle, to_bundle
 from lpcfg.parser import Parser
@@ -78,7 +78,8 @@ def test_the_report_says_what_was_learned_from_what() -> None:
     assert told["sizes"]["trees"] == forest.n_trees == told["dev"]["trees"]
     assert told["sizes"]["tokens"] == told["dev"]["tokens"] == int(forest.is_leaf.sum())
     assert told["dev"]["unseen_rules"] == 0
-    assert [stage["name"] for stage in told["stages"]][:2] == ["read", "grammar and lexicon"]
+    names = [stage["name"] for stage in told["stages"]]
+    assert names[:3] == ["read", "read dev", "grammar and lexicon"]
     assert told["stages"][0]["items"] == forest.n_trees
     text = report.text()
     for expected in (f"trees  .*{forest.n_trees}", "estimator  counts", "\nread  ", "\nall  "):
@@ -236,3 +237,12 @@ def test_a_training_killed_in_any_stage_leaves_no_version(tmp_path: Path, stage:
 def test_a_wrong_name_is_told_before_anything_is_read(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="expected a model name"):
         train_and_publish(tmp_path / "absent.mrg", TrainingConfig(), store=tmp_path, name="Wrong!")
+
+
+def test_malformed_dev_trees_are_told_before_anything_is_learned(tmp_path: Path) -> None:
+    dev = tmp_path / "dev.mrg"
+    dev.write_text("(S (A x)")
+    stages: list[str] = []
+    with pytest.raises(TreebankError, match=r"dev\.mrg:1:9"):
+        train(SMALL, TrainingConfig(), dev=dev, progress=lambda name, *_: stages.append(name))
+    assert set(stages) == {"read", "read dev"}

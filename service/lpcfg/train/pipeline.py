@@ -129,6 +129,7 @@ def _train(
             max_depth=config.max_depth,
         )
         stage.advance(forest.n_trees)
+    gold = None if dev is None else _gold(dev, config, stages)  # told of early if it is malformed
     learned, trees = split(forest, config.held_out)
     examples, model, facts = _learned(learned, config, trees, workers, scheduler, stages)
     held_out_facts: Facts = {}
@@ -146,9 +147,7 @@ def _train(
         symbols=symbol_counts(examples.forest),
         members=facts,
         held_out=held_out_facts,
-        dev=None
-        if dev is None
-        else _on_dev(dev, model, unmarked(examples.forest), config, workers, stages),
+        dev=None if gold is None else _on_dev(gold, model, examples, config, workers, stages),
         stages=stages.records,
     )
     return model, report
@@ -249,21 +248,29 @@ def _members(
     return tuple(tables for tables, _ in learned), facts
 
 
+Gold = Sequence[tuple[str, Sequence[Tree]]]
+"""Trees to evaluate on, file by file, with the files' names."""
+
+
+def _gold(dev: Sources, config: TrainingConfig, stages: Stages) -> Gold:
+    with stages.stage("read dev") as stage:
+        gold = [(_short(source), _normal(source, config)) for source in listed(dev)]
+        stage.advance(sum(len(part) for _, part in gold))
+    return gold
+
+
 def _on_dev(
-    dev: Sources,
+    gold: Gold,
     model: Model,
-    plain: Forest,
+    examples: Examples,
     config: TrainingConfig,
     workers: int,
     stages: Stages,
 ) -> Facts:
     """What dev has and training has not, and the scores there, words untagged, of the model as it
     will be stored."""
-    with stages.stage("read dev") as stage:
-        gold = [(_short(source), _normal(source, config)) for source in listed(dev)]
-        trees = [tree for _, part in gold for tree in part]
-        stage.advance(len(trees))
-    facts = unseen(forest_of(map(binarize, trees)), plain)
+    trees = [tree for _, part in gold for tree in part]
+    facts = unseen(forest_of(map(binarize, trees)), unmarked(examples.forest))
     parser = Parser(from_bundle(to_bundle(model, facts={}, card="", exact=config.exact)))
     found = []
     with stages.stage("evaluate on dev", len(trees)) as stage:
