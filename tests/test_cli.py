@@ -68,6 +68,8 @@ def talking(*arguments: str) -> Iterator["subprocess.Popen[str]"]:
         stderr=pipe,
         text=True,
         env=environment,
+        # A shell's background job ignores interrupts, and so would what it starts.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     ) as command:
         yield command
 

@@ -105,9 +105,9 @@ def test_estimators_choose_by_f1_on_held_out_trees(
         chosen.append(None if job.choose is None else job.choose(tables))
         return tables, dict(facts)
 
-    made_up = Estimator(ESTIMATORS["counts"].settings, choosing)
+    made_up = Estimator(ESTIMATORS["em"].settings, choosing)
     monkeypatch.setattr(estimators, "ESTIMATORS", {**ESTIMATORS, "choosing": made_up})
-    config = TrainingConfig(members=(member("choosing"),))
+    config = TrainingConfig(members=(member("choosing", patience=1),))
     few = replace(config, held_out=50)
     _, report = train(numbered(tmp_path, 2000), few)
     assert chosen == [100.0]
@@ -115,6 +115,9 @@ def test_estimators_choose_by_f1_on_held_out_trees(
     assert report.as_json()["held_out"]["trees"] == 50
     train(numbered(tmp_path, 499), few)  # too few to hold any out
     assert chosen == [100.0, None]
+    hurried = replace(few, members=(member("choosing"),))  # nobody waits for the best step
+    train(numbered(tmp_path, 2000), hurried)
+    assert chosen == [100.0, None, None]
 
 
 def test_members_learn_from_all_trees_in_the_end_where_many_are_held_out(tmp_path: Path) -> None:

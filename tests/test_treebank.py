@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -242,7 +243,9 @@ def test_sources_may_be_a_file_a_folder_a_stream_or_several(tmp_path: Path) -> N
     expected = contents(forest_from(one + two))
     assert contents(read_forest(tmp_path)) == expected
     assert contents(read_forest(str(tmp_path))) == expected
-    assert contents(read_forest([tmp_path / "1.mrg", io.BytesIO(two.encode())])) == expected
+    several = read_forest([tmp_path / "1.mrg", io.BytesIO(two.encode())])
+    assert several.source.tolist() == [0, 1]
+    assert contents(replace(several, source=np.zeros(2, np.int32))) == expected
 
 
 def test_an_empty_text_is_refused() -> None:
