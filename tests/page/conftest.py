@@ -115,9 +115,10 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Process]:
         yield running.ready()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def chromium() -> Iterator[Browser]:
-    """Debian's Chromium."""
+    """Debian's Chromium, gone when other tests may come: with it goes the event loop that its
+    driver keeps running in the thread of the tests."""
     path = shutil.which("chromium")
     if path is None:
         pytest.skip("no chromium: `make browser` installs it")
