@@ -1,6 +1,7 @@
 """The probability of given trees: beside the exact engine, and what is missing where it is zero."""
 
 import math
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import pytest
@@ -11,7 +12,7 @@ from lpcfg.engine.inside_outside import inside, tree_probability
 from lpcfg.engine.kernels import Chart
 from lpcfg.grammar import Grammar
 from lpcfg.parser import Parser
-from lpcfg.scoring import Missing, tree_chart
+from lpcfg.scoring import Missing, never_a_root, tree_chart
 from lpcfg.trees import Tree, binarize, parse_tree
 from tests import small_models
 from tests.small_charts import NOTHING_OUT, SINGLE
@@ -77,35 +78,138 @@ def reasons(text: str) -> tuple[str | None, tuple[int, ...]]:
 
 def test_a_missing_rule_is_named_at_its_node() -> None:
     text = "(S (NP (DT The) (NN dog)) (VP (VBD saw) (NP (NN cat) (DT the))) (. .))"
-    assert reasons(text) == ("the grammar does not have `NP → NN DT`", (6,))
+    assert reasons(text) == ("the grammar does not have `(NP NN DT)` over “cat the”", (6,))
 
 
 def test_a_missing_word_is_named_at_its_leaf() -> None:
     text = "(S (NP (DT The) (NN saw)) (VP (VBD saw) (NP (DT the) (NN cat))) (. .))"
-    assert reasons(text) == ("the grammar does not have `NN → saw`", (3,))
+    assert reasons(text) == ("the grammar does not have the word `saw` as `NN`", (3,))
 
 
 def test_all_that_is_missing_is_named_once_and_placed_everywhere() -> None:
+    """But not the rules over it, which follow: `(NP DT XX)` here."""
     text = "(S (NP (DT gnu) (NN gnu)) (VP (VBD saw) (NP (DT gnu) (XX cat))) (. .))"
     assert reasons(text) == (
-        "the grammar does not have `DT → gnu`, `NN → gnu`, `NP → DT XX`, `XX → cat`",
-        (2, 3, 6, 7, 8),
+        "the grammar does not have the word `gnu` as `DT`, the word `gnu` as `NN`, the label `XX`",
+        (2, 3, 7, 8),
     )
 
 
-def test_nodes_of_chains_and_of_intermediate_symbols_count_as_in_the_tree() -> None:
-    """Pre-order numbers: S 0, VP 1, NN 2 is one chain symbol; the node of @X is its parent's."""
-    assert reasons("(S (VP (NN dog)))") == ("the grammar does not have `S|VP|NN → dog`", (0,))
-    text = "(S (NP (DT The) (NN dog)) (NP (PRP it)) (VP (VBZ sleeps)) (. .))"
-    reason, nodes = reasons(text)
+def test_a_reason_names_eight_things_and_counts_the_others() -> None:
+    leaves = " ".join(f"(X{k} gnu)" for k in range(10))
+    reason, nodes = reasons(f"(S {leaves})")
     assert reason is not None
-    assert "`@S → NP NP|PRP`" in reason
-    assert nodes[0] == 0
+    assert reason.endswith("the label `X6`, the label `X7` and 2 more")
+    assert nodes == tuple(range(1, 11))
+
+
+def test_unary_chains_are_told_in_brackets() -> None:
+    """Pre-order numbers: S 0, VP 1, NN 2 is one symbol; a word is missing at its leaf."""
+    assert reasons("(S (VP (NN dog)))") == (
+        "the grammar does not have the chain `(S (VP NN))` over “dog”",
+        (0,),
+    )
+    text = "(S (NP (NNP dog)) (VP (VBD saw) (NP (DT the) (NN cat))) (. .))"
+    assert reasons(text) == ("the grammar does not have the word `dog` as `(NP NNP)`", (2,))
+    assert reasons("(S (NP (DT The) (NN dog)))") == (
+        "the grammar does not have the chain `(S NP)` over “The dog”",
+        (0,),
+    )
+    text = "(S (VP (VBD saw) (NP (DT The) (NN dog)) (NP (PRP it))))"
+    assert reasons(text) == (
+        "the grammar does not have `(S (VP VBD NP (NP PRP)))` over “saw The dog it” "
+        "(missing at child 3 of 3)",
+        (1,),
+    )
+
+
+def test_a_row_of_children_says_at_which_one_it_ends() -> None:
+    assert reasons("(S (NP (DT The) (NN dog)) (NP (PRP it)) (VP (VBZ sleeps)) (. .))") == (
+        "the grammar does not have `(S NP (NP PRP) (VP VBZ) .)` over “The dog it sleeps .” "
+        "(missing at child 2 of 4)",
+        (0,),
+    )
+    assert reasons("(S (NP (DT The) (NN dog)) (VP (VBZ sleeps)) (NP (PRP it)))") == (
+        "the grammar does not have `(S NP (VP VBZ) (NP PRP))` over “The dog sleeps it” "
+        "(missing at child 3 of 3)",
+        (0,),
+    )
+
+
+@pytest.mark.parametrize(
+    ("labels", "shown"),
+    [
+        (
+            "NN DT" + " NN" * 8,
+            "(NP NN DT NN NN NN NN NN NN …)` over “cat the cat cat cat … cat cat”",
+        ),
+        (
+            "DT" + " NN" * 9 + " CC IN" + " NN" * 8,
+            "(NP … NN NN NN CC IN NN NN NN …)` over “the cat cat cat cat … cat cat”",
+        ),
+        (
+            "DT" + " NN" * 16 + " DT",
+            "(NP … NN NN NN NN NN NN NN DT)` over “the cat cat cat cat … cat the”",
+        ),
+    ],
+    ids=["first", "middle", "last"],
+)
+def test_of_long_rows_and_sentences_the_place_is_shown(labels: str, shown: str) -> None:
+    words = {"NN": "cat", "DT": "the", "CC": "and", "IN": "in"}
+    reason, _ = reasons(f"(NP {' '.join(f'({one} {words[one]})' for one in labels.split())})")
+    assert reason is not None
+    assert f"`{shown} (missing at child " in reason
 
 
 def test_a_symbol_that_is_never_a_root_is_told_apart() -> None:
     reason, nodes = reasons("(PP (IN in) (NP (DT the) (NN garden)))")
     assert (reason, nodes) == ("`PP` is never a root", (0,))
+    assert never_a_root(Tree("NP|NP|PRP", word="it")).reason == "`(NP (NP PRP))` is never a root"
+
+
+def altered(tree: Tree) -> Iterator[Tree]:
+    """The tree with the children of one node in reverse, or with one node alone under another."""
+    places = range(len(list(tree.nodes())))
+    for place in places:
+        yield changed(tree, place, lambda node: Tree(node.label, node.children[::-1], node.word))
+        yield changed(tree, place, lambda node: Tree("VP", (node,)))
+
+
+def changed(tree: Tree, place: int, change: Callable[[Tree], Tree]) -> Tree:
+    """The tree with another node at a place of its pre-order."""
+    if place == 0:
+        return change(tree)
+    children, place = [], place - 1
+    for child in tree.children:
+        size = len(list(child.nodes()))
+        children.append(changed(child, place, change) if 0 <= place < size else child)
+        place -= size
+    return Tree(tree.label, tuple(children), tree.word)
+
+
+@pytest.mark.parametrize("horizontal", [0, 1])
+def test_reasons_hold_no_symbols_of_the_grammar(horizontal: int) -> None:
+    model = small_models.counts(horizontal=horizontal)
+    parser = Parser(model)
+    trees = [one for tree in small_models.trees()[::8] for one in altered(tree)]
+    lacking = 0
+    for tree in trees:
+        emissions = parser._emissions(Sentence(tuple(tree.tokens())))
+        found = tree_chart(model.grammar, binarize(tree, horizontal=horizontal), emissions)
+        if isinstance(found, Chart):
+            continue
+        lacking += 1
+        assert not set("@|<%") & set(found.reason)
+        nodes = list(tree.nodes())
+        assert found.nodes
+        assert all(f"{nodes[place].label}" in found.reason for place in found.nodes)
+    assert len(trees) > lacking > len(trees) / 2
+
+
+def test_labels_that_callers_write_like_symbols_stay_theirs() -> None:
+    reason, nodes = reasons("(S|VP (NP (DT The) (NN dog)) (@X a) (VP< b))")
+    assert reason == ("the grammar does not have the label `S|VP`, the label `@X`, the label `VP<`")
+    assert nodes == (0, 4, 5)
 
 
 def rules_of(grammar: Grammar, tree: Tree) -> set[str]:
@@ -160,7 +264,9 @@ def test_words_are_looked_up_in_the_forms_they_were_learned_in() -> None:
     parser = small_models.parser()
     straight = parse_tree("(S (`` \") (NP (PRP She)) (VP (VBZ sleeps)) ('' \") (. .))")
     turned = parse_tree("(S (`` ``) (NP (PRP She)) (VP (VBZ sleeps)) ('' '') (. .))")
-    assert parser.score([straight]) == parser.score([turned])
+    found, right = parser.score([straight, turned])
+    assert found.sentence_log_probability == right.sentence_log_probability
+    assert (found.sign, found.missing) == (right.sign, right.missing)
 
 
 # The chart of one tree --------------------------------------------------------------------------
@@ -216,9 +322,15 @@ def test_rare_sibling_marks_fall_back_to_the_bare_symbol() -> None:
     assert model.grammar.rule_name(int(found.rule[0])) == f"{parent} → {left} {right}"
 
 
-def test_an_unknown_sibling_mark_of_an_unknown_symbol_is_missing() -> None:
+def test_nodes_of_a_constituent_that_never_has_so_many_children_are_missing() -> None:
+    """There is no `@WHNP` at all, whatever its mark."""
     model = small_models.counts()
-    tree = Tree("@XX<NN", (Tree("DT", word="The"), Tree("NN", word="dog")))
-    found = tree_chart(model.grammar, tree, Parser(model)._emissions(Sentence(("The", "dog"))))
+    assert not [name for name in model.grammar.symbols if name.startswith("@WHNP")]
+    tree = parse_tree("(WHNP (DT The) (NN dog) (NN dog))")
+    emissions = Parser(model)._emissions(Sentence(("The", "dog", "dog")))
+    found = tree_chart(model.grammar, binarize(tree, horizontal=1), emissions)
     assert isinstance(found, Missing)
-    assert (found.reason, found.nodes) == ("the grammar does not have `@XX<NN → DT NN`", (0,))
+    assert (found.reason, found.nodes) == (
+        "the grammar does not have `(WHNP DT NN NN)` over “The dog dog” (missing at child 2 of 3)",
+        (0,),
+    )

@@ -136,7 +136,7 @@ def test_trees_are_scored_and_bad_brackets_do_not_keep_others_from_it(
     assert found[0].sign == 1
     assert found[2].log_probability is None
     assert found[2].sign == 0
-    assert re.search("does not have `.*`", found[2].reason or "")
+    assert found[2].reason == ("the grammar does not have `(S (VP VBD) NP)` over “slept The dog”")
     problem = found[1].problem
     assert problem is not None
     assert (problem.line, problem.column, problem.at) == (1, 7, "/trees/1")
@@ -169,15 +169,19 @@ def test_batch_answers_each_line_in_order(client: TestClient) -> None:
         "",
         '{"token": ["The"]}',
         "{nothing",
+        '{"text": "A cat. A dog."}',
         '{"tokens": ["The"], "constraints": [{"start": 0, "end": 2}]}',
         '"A cat."',
     ]
     answer = client.post("/v1/batch?k=2", content="\n".join(lines))
     assert answer.headers["content-type"] == "application/x-ndjson"
     found = [BatchLine.model_validate_json(line) for line in answer.text.splitlines()]
-    assert [one.line for one in found] == [1, 2, 4, 5, 6, 7]
-    assert [one.sentence is not None for one in found] == [True, True, False, False, False, True]
-    assert [one.problem.at for one in found if one.problem] == ["/tokens", "", "/constraints/0/end"]
+    assert [one.line for one in found] == [1, 2, 3, 4, 5, 6, 7, 8]
+    assert [one.line for one in found if one.problem is None] == [1, 2, 8]
+    problems = [one.problem for one in found if one.problem is not None]
+    assert [one.at for one in problems] == ["", "/tokens", "", "", "/constraints/0/end"]
+    assert problems[0].detail == "expected a sentence as JSON, got a blank line: leave it out"
+    assert "got an object with `text`: send one sentence as the string alone" in problems[3].detail
     assert found[1].sentence is not None
     assert found[1].sentence.id == 5
     single = parsed(client, sentences=["The dog slept."], k=2)
@@ -185,12 +189,21 @@ def test_batch_answers_each_line_in_order(client: TestClient) -> None:
     assert {one.model.hash for one in found} == {single.model.hash}
 
 
+@pytest.mark.parametrize(
+    ("body", "lines"),
+    [("", 0), ("\n", 1), ("\n\n", 2), (" ", 1), ('"A"', 1), ('"A"\n', 1), ('"A"\r\n\r\n', 2)],
+)
+def test_batch_has_as_many_answers_as_lines(client: TestClient, body: str, lines: int) -> None:
+    answers = client.post("/v1/batch", content=body).text.splitlines()
+    assert [json.loads(one)["line"] for one in answers] == list(range(1, lines + 1))
+
+
 def test_batch_in_one_byte_chunks_is_the_same_batch(client: TestClient) -> None:
     body = '"The dog slept."\n\n"😀 A cat."'.encode()
     whole = client.post("/v1/batch", content=body).content
     dripped = client.post("/v1/batch", content=(body[i : i + 1] for i in range(len(body))))
     assert dripped.content == whole
-    assert whole.count(b"\n") == 2
+    assert whole.count(b"\n") == 3
 
 
 def test_models_tell_what_they_are(client: TestClient, parser: Parser) -> None:
@@ -266,6 +279,34 @@ def test_docs_show_every_endpoint_with_an_example_and_need_nothing_from_elsewher
     assert "style=" not in page
     for name in re.findall(r'href="#([^"]+)"', page):
         assert f'id="{name}"' in page
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/", "/docs", "/openapi.json", "/docs.css", "/v1/models", "/v1/models/small", "/metrics"]
+    + ["/v2/health/live", "/v2/health/ready", "/v2/models/small/ready", "/nope", "/v1/parse"],
+)
+def test_head_answers_as_get_does_without_the_body(client: TestClient, path: str) -> None:
+    head, got = client.head(path), client.get(path)
+    assert head.status_code == got.status_code
+    assert head.content == b""
+    assert head.headers["content-type"] == got.headers["content-type"]
+    if path != "/metrics":  # whose numbers grow
+        assert int(head.headers["content-length"]) == len(got.content)
+
+
+def test_docs_say_what_offsets_count(client: TestClient) -> None:
+    page = client.get("/docs").text
+    assert "count Unicode code points" in page
+    assert "Array.from(text).slice(start, end)" in page
+    schemas = client.get("/openapi.json").json()["components"]["schemas"]
+    for name, member in (
+        ("TokenAnswer", "start"),
+        ("PlainToken", "end"),
+        ("SentenceAnswer", "start"),
+        ("ConstituentAnswer", "end_char"),
+    ):
+        assert "code points" in schemas[name]["properties"][member]["description"]
 
 
 def test_request_ids_and_traces_are_carried_on(client: TestClient) -> None:
