@@ -239,6 +239,15 @@ def test_a_wrong_name_is_told_before_anything_is_read(tmp_path: Path) -> None:
         train_and_publish(tmp_path / "absent.mrg", TrainingConfig(), store=tmp_path, name="Wrong!")
 
 
+@pytest.mark.parametrize("place", ["file", "file/below"])
+def test_a_store_that_cannot_be_written_is_told_before_anything_is_read(
+    place: str, tmp_path: Path
+) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(StoreError, match=r"cannot publish m into .*Not a directory"):
+        train_and_publish(tmp_path / "absent.mrg", COUNTS, store=tmp_path / place, name="m")
+
+
 def test_malformed_dev_trees_are_told_before_anything_is_learned(tmp_path: Path) -> None:
     dev = tmp_path / "dev.mrg"
     dev.write_text("(S (A x)")

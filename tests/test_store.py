@@ -254,6 +254,58 @@ def test_a_file_in_place_of_the_store_is_refused(tmp_path: Path) -> None:
         store.list_models(tmp_path / "store")
 
 
+# Whether publishing can work at all ---------------------------------------------------------------
+
+
+def test_trying_a_store_leaves_it_as_it_was(anywhere: str) -> None:
+    system, root = fsspec.core.url_to_fs(anywhere)
+    store.check_publishable(anywhere, "en")
+    assert versions(anywhere) == []
+    assert not system.find(root)
+    store.publish(anywhere, "en", bundle())
+    before = sorted(system.find(root))
+    store.check_publishable(anywhere, "en")
+    assert sorted(system.find(root)) == before
+    assert str(store.publish(anywhere, "en", bundle())) == "en@2"
+
+
+def test_trying_a_store_makes_no_folders(tmp_path: Path) -> None:
+    store.check_publishable(tmp_path / "not" / "yet", "en")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_stores_that_cannot_be_are_told_before_anything_is_published(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    for place in ("file", "file/store"):
+        with pytest.raises(StoreError, match=r"cannot publish en into .*file.*Not a directory.*:"):
+            store.check_publishable(tmp_path / place, "en")
+    (tmp_path / "en").symlink_to("elsewhere")
+    with pytest.raises(StoreError, match="expected a folder, found a symbolic link: choose"):
+        store.check_publishable(tmp_path, "en")
+    with pytest.raises(StoreError, match="expected a model name"):
+        store.check_publishable(tmp_path, "No Name")
+    with pytest.raises(StoreError, match="expected a folder or an fsspec URL as the store"):
+        store.check_publishable("nosuch://models", "en")
+
+
+@pytest.mark.parametrize("refused", ["pipe_file", "rm_file"])
+def test_an_object_store_must_take_files_but_need_not_delete_them(
+    refused: str, memory: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def forbidden(path: str, *_: Any, **__: Any) -> None:
+        raise PermissionError(errno.EACCES, "Access Denied", path)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(fsspec.filesystem("memory"), refused, forbidden)
+        if refused == "pipe_file":
+            with pytest.raises(StoreError, match=r"cannot publish en into .*Access Denied.*: let"):
+                store.check_publishable(memory, "en")
+        else:
+            store.check_publishable(memory, "en")
+    assert versions(memory) == []
+    assert str(store.publish(memory, "en", bundle())) == "en@1"
+
+
 # What is written ----------------------------------------------------------------------------------
 
 
@@ -784,6 +836,8 @@ def test_a_read_only_disk_can_be_read_and_refuses_to_be_written(tmp_path: Path) 
         for name in ("en", "new"):
             with pytest.raises(StoreError, match=f"cannot publish {name} .*Read-only file system"):
                 store.publish(disk, name, bundle())
+            with pytest.raises(StoreError, match=f"cannot publish {name} .*Read-only file system"):
+                store.check_publishable(disk, name)
         with pytest.raises(StoreError, match=r"cannot remove en from .*Read-only file system"):
             store.remove("en", disk)
         assert versions(disk) == ["en@1"]
@@ -802,6 +856,8 @@ def test_a_folder_this_user_may_not_write_is_a_clear_error() -> None:
         for name in ("en", "new"):
             with pytest.raises(StoreError, match=f"cannot publish {name} .*Permission denied.*let"):
                 store.publish(place, name, bundle())
+            with pytest.raises(StoreError, match=f"cannot publish {name} .*Permission denied.*let"):
+                store.check_publishable(place, name)
         assert versions(place) == ["en@1"]
         assert leftovers(place) == []
 

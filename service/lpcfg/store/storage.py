@@ -70,6 +70,9 @@ class Storage(Protocol):
     def is_published(self, folder: str) -> bool:
         """Does this numbered folder hold a version, or only what a killed publish left?"""
 
+    def try_writing(self, name: str) -> None:
+        """Raises as `publish` would where nothing can be written. Leaves everything as it was."""
+
     def publish(
         self, name: str, files: Mapping[str, bytes], manifest_of: ManifestOf
     ) -> tuple[int, bytes]:
@@ -145,6 +148,15 @@ class LocalStorage:
     def is_published(self, folder: str) -> bool:
         return stat.S_ISDIR((self.root / folder).lstat().st_mode)
 
+    def try_writing(self, name: str) -> None:
+        home = self.root / name
+        _check_real(home)
+        there = next(folder for folder in (home, *home.parents) if folder.exists())
+        probe = there / f"{_UNFINISHED}{secrets.token_hex(8)}"
+        probe.mkdir()
+        with suppress(FileNotFoundError):  # a publisher swept it
+            probe.rmdir()
+
     def publish(
         self, name: str, files: Mapping[str, bytes], manifest_of: ManifestOf
     ) -> tuple[int, bytes]:
@@ -195,6 +207,10 @@ def _make_folders(home: Path) -> None:
     home.mkdir(parents=True, exist_ok=True)
     for folder in missing:
         _sync_folder(folder.parent)
+    _check_real(home)
+
+
+def _check_real(home: Path) -> None:
     if home.is_symlink():
         cure = "choose another name or make it a real folder"
         raise StoreError(f"{home}: expected a folder, found a symbolic link: {cure}")
@@ -318,6 +334,12 @@ class ObjectStorage:
 
     def is_published(self, folder: str) -> bool:
         return MANIFEST in self.entries(folder)
+
+    def try_writing(self, name: str) -> None:
+        probe = f"{name}/{_UNFINISHED}{secrets.token_hex(8)}"
+        self._create(probe, b"")
+        with suppress(OSError):  # who may create but not delete can publish, and this is no version
+            self.files.rm_file(self._path(probe))
 
     def publish(
         self, name: str, files: Mapping[str, bytes], manifest_of: ManifestOf

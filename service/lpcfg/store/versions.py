@@ -85,6 +85,13 @@ def publish(store: str | Path, name: str, bundle: Bundle) -> Reference:
     return Reference(str(store), name, version, sha256(manifest))
 
 
+def check_publishable(store: str | Path, name: str) -> None:
+    """Raises StoreError where `publish` could only fail: for those who work long before it."""
+    check_name(name)
+    with explained(f"publish {name} into {store}"):
+        open_storage(store).try_writing(name)
+
+
 def load(reference: str, store: str | Path) -> Stored:
     """The version `reference` names (`NAME`, `NAME@VERSION` or a path), wholly verified."""
     stored, _ = _load(reference, store)

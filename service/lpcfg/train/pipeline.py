@@ -14,7 +14,7 @@ from lpcfg.lexicon import Lexicon
 from lpcfg.measure import Examined, calibration_facts, examine
 from lpcfg.model import Fallback, Model, fallback_grammar, from_bundle, to_bundle
 from lpcfg.parser import Parser
-from lpcfg.store import Reference, check_name, publish
+from lpcfg.store import Reference, check_publishable, publish
 from lpcfg.tagging import TagModel
 from lpcfg.train import context, counts, tagger
 from lpcfg.train.config import TrainingConfig
@@ -81,7 +81,7 @@ def train_and_publish(
     progress: Progress = silent,
 ) -> tuple[Reference, TrainReport]:
     """Train, and publish the model as the next version of a name: last, and all of it at once."""
-    check_name(name)  # before all the work, not after
+    check_publishable(store, name)  # before all the work, not after
     stages = Stages(progress)
     model, report = _train(sources, config, dev, workers, scheduler, stages)
     with stages.stage("publish"):
