@@ -283,8 +283,10 @@ def test_docs_show_every_endpoint_with_an_example_and_need_nothing_from_elsewher
 
 @pytest.mark.parametrize(
     "path",
-    ["/", "/docs", "/openapi.json", "/docs.css", "/v1/models", "/v1/models/small", "/metrics"]
-    + ["/v2/health/live", "/v2/health/ready", "/v2/models/small/ready", "/nope", "/v1/parse"],
+    [
+        *("/", "/docs", "/openapi.json", "/docs.css", "/metrics", "/v1/models", "/v1/models/small"),
+        *("/v2/health/live", "/v2/health/ready", "/v2/models/small/ready", "/nope", "/v1/parse"),
+    ],
 )
 def test_head_answers_as_get_does_without_the_body(client: TestClient, path: str) -> None:
     head, got = client.head(path), client.get(path)

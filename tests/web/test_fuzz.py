@@ -21,7 +21,7 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from lpcfg.trees import parse_tree
-from lpcfg.web.schemas import Problem
+from lpcfg.web.schemas import BatchLine, Problem
 
 OPERATIONS = (
     "POST /v1/parse",
@@ -79,8 +79,15 @@ def decided(answer: Any) -> bool:
     if answer.status_code == 200:
         return True
     assert 400 <= answer.status_code < 500, answer.text
-    Problem.model_validate_json(answer.content)
+    check_words(Problem.model_validate_json(answer.content))
     return False
+
+
+def check_words(problem: Problem) -> None:
+    """Every fault says what was expected, what came and the cure, in words of our own."""
+    for one in (problem, *(problem.errors or ())):
+        assert re.match("expected .+, got .+: .+", one.detail, re.DOTALL), one.detail
+        assert not re.search("[Ii]nput|should (be|have)|dictionary|a valid", one.detail)
 
 
 anything = st.text(st.characters(codec=None), max_size=40)
@@ -149,6 +156,8 @@ def test_brackets_are_trees_or_have_a_place_where_they_are_not(
     assert decided(answer)
     first, second = answer.json()["trees"]
     assert second["problem"] is None
+    if first["problem"] is not None:
+        check_words(Problem.model_validate(first["problem"]))
     if first["problem"] is not None and "limit" not in first["problem"]:
         line, column = first["problem"]["line"], first["problem"]["column"]
         assert 1 <= line <= text.count("\n") + 1
@@ -160,7 +169,12 @@ json_values = st.recursive(
     lambda inner: (
         st.lists(inner, max_size=3)
         | st.dictionaries(
-            st.sampled_from(["text", "sentences", "tokens", "tags", "k", "id", "constraints", "x"]),
+            st.sampled_from(
+                [
+                    *("text", "sentences", "tokens", "tags", "k", "id", "constraints", "spans"),
+                    *("start", "end", "threshold", "trees", "x"),
+                ]
+            ),
             inner,
             max_size=3,
         )
@@ -171,7 +185,7 @@ json_values = st.recursive(
 
 @given(json_values)
 def test_any_json_is_decided(client: TestClient, value: object) -> None:
-    for path in ("/v1/parse", "/v1/marginals", "/v1/tree-probability"):
+    for path in ("/v1/parse", "/v1/marginals", "/v1/tree-probability", "/v1/batch"):
         body = json.dumps(value)
         decided(client.post(path, content=body, headers={"content-type": "application/json"}))
 
@@ -184,8 +198,12 @@ def test_any_bytes_are_decided_and_every_line_of_a_batch_has_its_answer(
     decided(client.post("/v1/parse", content=body, headers=headers))
     answer = client.post("/v1/batch", content=body)
     assert decided(answer)
-    numbers = [json.loads(line)["line"] for line in answer.content.splitlines()]
-    assert numbers == [n for n, line in enumerate(body.split(b"\n"), 1) if line.strip()]
+    found = [BatchLine.model_validate_json(line) for line in answer.content.splitlines()]
+    lines = body.count(b"\n") + (body[-1:] not in (b"", b"\n"))
+    assert [one.line for one in found] == list(range(1, lines + 1))
+    for one in found:
+        if one.problem is not None:
+            check_words(one.problem)
 
 
 HOSTILE: dict[str, tuple[str, Callable[[int], object]]] = {

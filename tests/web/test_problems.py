@@ -27,41 +27,86 @@ def problem(answer: Any, kind: str) -> Problem:
 @pytest.mark.parametrize(
     ("request_", "at", "detail"),
     [
-        ({}, "", "expected either `text` or `sentences`, got neither"),
-        ({"text": "a", "sentences": []}, "", "expected either `text` or `sentences`, got both"),
-        ({"text": 3}, "/text", "expected a valid string, got 3"),
-        ({"text": "a", "k": "2"}, "/k", 'expected a valid integer, got "2"'),
-        ({"text": "a", "k": 0}, "/k", "expected greater than or equal to 1, got 0"),
-        ({"text": "a", "kk": 2}, "/kk", "expected no such member: remove it"),
+        ({}, "", "expected either `text` or `sentences`, got neither: send one of them"),
+        (
+            {"text": "a", "sentences": []},
+            "",
+            "expected either `text` or `sentences`, got both: send one of them",
+        ),
+        ({"text": 3}, "/text", "expected a string, got 3: send one, in quotes"),
+        ({"text": "a", "k": "2"}, "/k", 'expected a whole number, got "2": send digits alone'),
+        ({"text": "a", "k": 0}, "/k", "expected at least 1, got 0: raise it"),
+        (
+            {"text": "a", "kk": 2},
+            "/kk",
+            "expected no member `kk`, got one: remove it, or correct its spelling",
+        ),
         (
             {"text": "a", "objective": "best"},
             "/objective",
-            "expected 'max-rule', 'max-marginal' or 'max-product', got \"best\"",
+            "expected 'max-rule', 'max-marginal' or 'max-product', got \"best\": use one of them",
         ),
-        ({"sentences": [{}]}, "/sentences/0/tokens", "expected this member, got none: add it"),
-        ({"sentences": [{"tokens": [1]}]}, "/sentences/0/tokens/0", "expected a valid string"),
+        (
+            {"text": "a", "model": ""},
+            "/model",
+            'expected at least one character, got "": fill it in, or leave the member out',
+        ),
+        ({"sentences": "a"}, "/sentences", 'expected a list, got "a": put it into [ and ]'),
+        (
+            {"sentences": [{}]},
+            "/sentences/0/tokens",
+            "expected a member `tokens`, got none: add it",
+        ),
+        (
+            {"sentences": [["a"]]},
+            "/sentences/0",
+            'expected a sentence as a string, or an object like {"tokens": ["Cats", "sleep", "."]},'
+            " got a list with 1 member: send that",
+        ),
+        (
+            {"sentences": ["a", {"text": "a"}]},
+            "/sentences/1",
+            'expected a sentence as a string, or an object like {"tokens": ["Cats", "sleep", "."]},'
+            " got an object with `text`: send one sentence as the string alone, or several as the "
+            "`text` of /v1/parse",
+        ),
+        ({"sentences": [{"tokens": [1]}]}, "/sentences/0/tokens/0", "expected a string, got 1: "),
         (
             {"sentences": [{"tokens": [""]}]},
             "/sentences/0/tokens/0",
-            'expected no white space but single blanks inside, got ""',
+            'expected a word with no white space but single blanks inside, got "": send each word',
         ),
         (
-            {"sentences": [{"tokens": ["a"], "tags": []}]},
-            "/sentences/0",
-            "expected one tag or null a token, got 1 tokens and 0 tags",
+            {"sentences": [{"tokens": ["a"], "tags": ["NN", None]}]},
+            "/sentences/0/tags",
+            "expected a tag or null for each token, got 2 tags for 1 token: send as many",
         ),
         (
             {"sentences": ["a", {"tokens": ["a"], "constraints": [{"start": 1, "end": 1}]}]},
             "/sentences/1/constraints/0",
-            "expected start before end, got start 1 and end 1",
+            "expected start before end, got start 1 and end 1: `end` is the first token after",
         ),
         (
             {"sentences": [{"tokens": ["a"], "constraints": [{"start": 0, "end": 2}]}]},
             "/sentences/0/constraints/0/end",
-            "expected a constraint within the 1 tokens, got end 2",
+            "expected a constraint within 1 token, got end 2: `start` and `end` count tokens",
         ),
-        ({"sentences": [{"tokens": ["a"], "id": []}]}, "/sentences/0/id", "expected a valid"),
-        ([], "", "got a list with 0 members"),
+        (
+            {"sentences": [{"tokens": ["a"], "constraints": [[0, 1]]}]},
+            "/sentences/0/constraints/0",
+            'expected an object like {"start": 0, "end": 2, "label": "NP"}, got a list with 2 ',
+        ),
+        (
+            {"sentences": [{"tokens": ["a"], "id": []}]},
+            "/sentences/0/id",
+            "expected a string or a whole number, got a list with 0 members: send one of them, or",
+        ),
+        (
+            {"sentences": [{"tokens": ["a"], "id": True}]},
+            "/sentences/0/id",
+            "expected a string or a whole number, got true",
+        ),
+        ([], "", 'expected an object like {"text": "The cat sat."}, got a list with 0 members'),
         ({"text": "a", "model": "none"}, "/model", "expected one of the models small, got 'none'"),
     ],
 )
@@ -69,17 +114,78 @@ def test_content_that_says_nothing_sensible(
     client: TestClient, request_: Any, at: str, detail: str
 ) -> None:
     found = problem(client.post("/v1/parse", json=request_), "content")
-    assert re.search(re.escape(detail), found.detail), found.detail
+    assert found.detail.startswith(detail)
     assert found.at == at
 
 
-def test_a_label_the_model_does_not_know_names_those_it_knows(client: TestClient) -> None:
-    constraint = {"start": 0, "end": 1, "label": "nope"}
-    sentence = {"tokens": ["The", "dog"], "constraints": [constraint]}
-    answer = client.post("/v1/parse", json={"sentences": ["Yes.", sentence]})
-    found = problem(answer, "content")
-    assert re.search("expected a label of the model's, got 'nope'.*NP", found.detail)
-    assert (found.at or "").startswith("/sentences/1")
+@pytest.mark.parametrize(
+    ("more", "at", "detail"),
+    [
+        ({"spans": [[0, 2]]}, "/spans/0", 'expected an object like {"start": 0, "end": 2}, got a '),
+        ({"spans": [{"start": 2, "end": 1}]}, "/spans/0", "expected start before end, got start 2"),
+        ({"spans": [{"start": "0", "end": 1}]}, "/spans/0/start", "expected a whole number, got "),
+        ({"spans": [{"start": 0, "end": 9}]}, "/spans/0/end", "expected a span within 2 tokens, "),
+        ({"threshold": 2}, "/threshold", "expected at most 1, got 2: lower it"),
+        ({"threshold": "a"}, "/threshold", 'expected a number, got "a": send one, without quotes'),
+        ({"raw": 1}, "/raw", "expected true or false, got 1: send one of them, without quotes"),
+        ({"text": None}, "", "expected either `text` or `sentences`, got neither"),
+        ({"text": ""}, "/text", "expected a sentence, got a text without words: send at least one"),
+        ({"text": " \n"}, "/text", "expected a sentence, got a text without words: send at least"),
+        (
+            {"text": None, "sentences": ["a", "b"]},
+            "/sentences",
+            "expected just one sentence, got 2: ask for each by itself",
+        ),
+        ({"text": None, "sentences": []}, "/sentences", "expected just one sentence, got 0"),
+    ],
+)
+def test_marginals_that_cannot_be_asked_for(
+    client: TestClient, more: dict[str, Any], at: str, detail: str
+) -> None:
+    found = problem(client.post("/v1/marginals", json={"text": "A dog", **more}), "content")
+    assert found.detail.startswith(detail)
+    assert found.at == at
+
+
+@pytest.mark.parametrize("path", ["/v1/parse", "/v1/marginals"])
+@pytest.mark.parametrize(
+    ("more", "at", "detail"),
+    [
+        (
+            {"constraints": [{"start": 0, "end": 1, "label": "nope"}]},
+            "/constraints/0/label",
+            "expected a label of the model's, got 'nope': use one of .*NP",
+        ),
+        (
+            {"tags": [None, "nope"]},
+            "/tags/1",
+            "expected null or a tag of the model's, got 'nope': use",
+        ),
+        ({"tags": ["", "NN"]}, "/tags/0", "expected null or a tag .*, got '': use one of .*NN"),
+    ],
+)
+def test_labels_and_tags_the_model_does_not_know_are_told_with_those_it_knows(
+    client: TestClient, path: str, more: dict[str, Any], at: str, detail: str
+) -> None:
+    sentence = {"tokens": ["The", "dog"], **more}
+    found = problem(client.post(path, json={"sentences": [sentence]}), "content")
+    assert re.match(detail, found.detail), found.detail
+    assert found.at == "/sentences/0" + at
+    (line,) = client.post("/v1/batch", json=sentence).text.splitlines()
+    assert json.loads(line)["problem"] == {**found.model_dump(exclude_none=True), "at": at}
+
+
+def test_no_sentence_in_a_text_is_none_answered_and_one_without_tokens_has_failed(
+    client: TestClient,
+) -> None:
+    assert client.post("/v1/parse", json={"text": " "}).json()["sentences"] == []
+    for sentence in (" ", {"tokens": []}):
+        asked = {"sentences": [sentence]}
+        parsed = client.post("/v1/parse", json=asked).json()["sentences"][0]
+        marginals = client.post("/v1/marginals", json=asked).json()
+        for answer in (parsed, marginals):
+            assert answer["status"] == "failed"
+            assert answer["reason"] == "there are no tokens: send at least one word"
 
 
 def test_several_faults_are_told_at_once(client: TestClient) -> None:
@@ -91,18 +197,18 @@ def test_several_faults_are_told_at_once(client: TestClient) -> None:
 @pytest.mark.parametrize(
     ("body", "detail"),
     [
-        (b"", "expected JSON in UTF-8, got EOF"),
-        (b'{"text": "a"', "expected JSON in UTF-8, got EOF while parsing an object"),
-        (b'{"text": "\xff"}', "expected JSON in UTF-8, got invalid unicode"),
-        (b'{"text": "\\ud800"}', "expected JSON in UTF-8, got .*hex escape"),
-        (b'{"text": "a", "k": NaN}', "expected JSON in UTF-8, got expected value"),
-        (b'{"text": "a"} 1', "expected JSON in UTF-8, got trailing characters"),
+        (b" ", "nothing: send JSON"),
+        (b'{"text": "a"', r"something else \(EOF while parsing an object at line 1 column 12\): "),
+        (b'{"text": "\xff"}', r"something else \(invalid unicode"),
+        (b'{"text": "\\ud800"}', r"something else \(.*hex escape"),
+        (b'{"text": "a", "k": NaN}', r"something else \(expected value at line 1 column 20\): "),
+        (b'{"text": "a"} 1', r"something else \(trailing characters"),
     ],
 )
 def test_bodies_that_are_not_json(client: TestClient, body: bytes, detail: str) -> None:
     headers = {"content-type": "application/json"}
     found = problem(client.post("/v1/parse", content=body, headers=headers), "content")
-    assert re.search(detail, found.detail), found.detail
+    assert re.match(f"expected JSON in UTF-8, got {detail}", found.detail), found.detail
 
 
 @pytest.mark.parametrize("kind", ["", "text/plain", "application/jsonp"])
@@ -118,9 +224,10 @@ def test_json_may_say_more(client: TestClient) -> None:
     assert answer.status_code == 200
 
 
-def limited(answer: Any, limit: float, value: float, at: str | None, kind: str = "limit") -> str:
+def limited(answer: Any, limit: int, value: int, at: str | None, kind: str = "limit") -> str:
     found = problem(answer, kind)
     assert (found.limit, found.value, found.at) == (limit, value, at)
+    assert f'"limit": {limit}, "value": {value}' in answer.text  # no 200.0
     return found.detail
 
 
@@ -159,7 +266,10 @@ def test_trees_have_limits_of_their_own(serve: Serve) -> None:
         problems = [one["problem"] for one in answer.json()["trees"]]
     assert (problems[0]["limit"], problems[0]["value"], problems[0]["at"]) == (2, 4, "/trees/0")
     assert (problems[1]["limit"], problems[1]["value"]) == (2, 3)
-    assert re.search("expected at most 5 nested brackets", problems[2]["detail"])
+    assert (problems[2]["limit"], problems[2]["value"], problems[2]["at"]) == (5, 6, "/trees/2")
+    expected = "expected at most 5 nested brackets, got 6: leave this tree out"
+    assert problems[2]["detail"] == expected
+    assert problems[2]["type"] == "/docs#problem-limit"
     assert (problems[3]["limit"], problems[3]["value"]) == (3, 4)
 
 
@@ -184,18 +294,37 @@ def test_paths_and_methods_there_are_not(client: TestClient) -> None:
     problem(client.get("/v1/nothing"), "not-found")
     problem(client.post("/v1/parse/", json={}), "not-found")
     answer = client.get("/v1/parse")
-    problem(answer, "method")
+    assert problem(answer, "method").detail == "expected POST, got GET /v1/parse: see /docs"
     assert answer.headers["allow"] == "POST"
+    answer = client.post("/v1/models")
+    assert problem(answer, "method").detail == "expected GET, HEAD, got POST /v1/models: see /docs"
+    assert answer.headers["allow"] == "GET, HEAD"
     problem(client.get("/v1/models/none"), "not-found")
     problem(client.post("/v1/models/small/reload"), "not-found")
 
 
 @pytest.mark.parametrize(
-    ("query", "at"), [("k=0", "#query/k"), ("k=a", "#query/k"), ("objective=x", "#query/objective")]
+    ("query", "at", "detail"),
+    [
+        ("k=0", "#query/k", "expected at least 1, got "),
+        ("k=a", "#query/k", 'expected a whole number, got "a": send digits alone'),
+        ("k=" + "9" * 5000, "#query/k", 'expected a whole number, got "999'),
+        ("kk=2", "#query/kk", "expected no member `kk`, got one: remove it"),
+        ("objective=x", "#query/objective", "expected 'max-rule', 'max-marginal' or "),
+        ("model=", "#query/model", "expected at least one character"),
+        ("model=none", "#query/model", "expected one of the models small, got 'none'"),
+    ],
 )
-def test_parameters_of_a_batch_are_checked(client: TestClient, query: str, at: str) -> None:
+def test_parameters_of_a_batch_are_checked(
+    client: TestClient, query: str, at: str, detail: str
+) -> None:
     found = problem(client.post(f"/v1/batch?{query}", content=b'"a"'), "content")
+    assert found.detail.startswith(detail)
     assert found.at == at
+
+
+def test_parameters_of_a_batch_have_limits_too(client: TestClient) -> None:
+    limited(client.post("/v1/batch?k=99", content=b'"a"'), 50, 99, "#query/k")
 
 
 def test_a_fault_of_the_service_is_a_problem_too_and_tells_nothing(

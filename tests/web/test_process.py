@@ -233,6 +233,58 @@ def test_a_model_that_is_not_there_ends_the_command_at_once(store: Path, model: 
     assert re.search(f"lpcfg: error: expected a (model|published version).*{store}", run.stderr)
 
 
+def refusal(store: Path, *given: str, before: str = "") -> str:
+    """What `lpcfg serve` says of an address it cannot listen on; `before` is run before it."""
+    command = ["serve", "--model", "small", "--store", str(store), *given]
+    code = f"import errno, socket, sys\nfrom lpcfg.cli import main\n{before}\nsys.exit(main())"
+    run = subprocess.run(
+        [sys.executable, "-c", code, *command],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (run.returncode, run.stdout) == (1, "")
+    told = run.stderr.removeprefix("lpcfg: error: expected a free address to listen on, got ")
+    assert "expected" not in told
+    return told.strip()
+
+
+HERE = "name an address of this machine: 127.0.0.1 for itself alone, 0.0.0.0 for others too"
+
+
+@pytest.mark.parametrize(
+    ("host", "got"),
+    [
+        ("999.1.1.1", "Unknown name"),
+        ("a" * 64 + ".b", "Unknown name"),
+        # for documentation (RFC 5737), so of no machine
+        ("192.0.2.1", "Cannot assign requested address"),
+    ],
+)
+def test_an_address_of_no_machine_ends_the_command(store: Path, host: str, got: str) -> None:
+    told = refusal(store, "--host", host, "--port", "0")
+    assert told == f"`{got}` for host {host} and port 0: {HERE}"
+
+
+def test_a_port_in_use_ends_the_command(store: Path, process: Process) -> None:
+    assert refusal(store, "--port", str(process.port)) == (
+        f"`Address already in use` for host 127.0.0.1 and port {process.port}: end what listens "
+        "there, or name another port (0 takes any that is free)"
+    )
+
+
+def test_a_port_that_needs_a_privilege_ends_the_command(store: Path) -> None:
+    before = (  # whoever tests may have it
+        "def denied(*_, **__): raise PermissionError(errno.EACCES, 'Permission denied')\n"
+        "socket.create_server = denied"
+    )
+    assert refusal(store, "--port", "80", before=before) == (
+        "`Permission denied` for host 127.0.0.1 and port 80: name a port from 1024 up, or run this "
+        "as who may listen there"
+    )
+
+
 def test_interrupted_it_ends_at_once(store: Path) -> None:
     with Process("small", store, drain_seconds=60) as process:
         process.ready()

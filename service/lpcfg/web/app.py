@@ -21,6 +21,14 @@ from lpcfg.web.observe import Observed, is_request_id
 from lpcfg.web.state import Service
 from lpcfg.web.work import Workers
 
+_OFFSETS = (
+    "Offsets are half-open and count Unicode code points, as Python's strings do. JavaScript, "
+    "Java and C# count UTF-16 units, of which an emoji has two: in JavaScript, "
+    "`Array.from(text).slice(start, end).join('')` is what stands there. `start` and `end` of "
+    "constituents, constraints and spans count tokens; `start_char` and `end_char` beside them "
+    "count code points."
+)
+
 
 def create_app(settings: Settings) -> FastAPI:
     """The service under these settings. Raises at once for models that are not in the store."""
@@ -29,6 +37,7 @@ def create_app(settings: Settings) -> FastAPI:
         title="lpcfg",
         version="1",
         summary="Constituency parsing that says how sure it is of every node",
+        description=_OFFSETS,
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,

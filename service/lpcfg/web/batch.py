@@ -13,7 +13,7 @@ from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from lpcfg.analysis import Options, Sentence
-from lpcfg.errors import LimitError, LpcfgError
+from lpcfg.errors import InputError, LimitError, LpcfgError
 from lpcfg.web import inputs
 from lpcfg.web.bodies import read_json
 from lpcfg.web.keys import Key
@@ -85,7 +85,7 @@ class Batch:
         with suppress(asyncio.QueueFull):
             ahead.put_nowait(None)
 
-    async def _answer(self, number: int, line: bytes | LimitError) -> bytes:
+    async def _answer(self, number: int, line: bytes | InputError) -> bytes:
         told = {"line": number, "model": self.served.version}
         try:
             sentence = await self._sentence(line)
@@ -97,8 +97,8 @@ class Batch:
             return json.dumps(told)[:-1].encode() + b', "sentence": ' + sentence + b"}\n"
         return encoded({**told, "problem": fault.model_dump(exclude_none=True)}) + b"\n"
 
-    async def _sentence(self, line: bytes | LimitError) -> bytes:
-        if isinstance(line, LimitError):
+    async def _sentence(self, line: bytes | InputError) -> bytes:
+        if isinstance(line, InputError):
             raise line
         settings, stop = self.service.settings, self.service.stop()
         given = _INPUT.validate_python(read_json(line, settings.max_json_depth))
@@ -122,28 +122,27 @@ def _under_line(error: Mapping[str, Any]) -> dict[str, Any]:
     return {**error, "loc": ("body", *error["loc"])}
 
 
-async def _lines(request: Request, longest: int) -> AsyncIterator[tuple[int, bytes | LimitError]]:
-    """The lines of a body that are not blank, numbered; one too long is an error in its place."""
+async def _lines(request: Request, longest: int) -> AsyncIterator[tuple[int, bytes | InputError]]:
+    """The lines of a body, numbered; one that is blank or too long is an error in its place."""
     number, kept, length = 1, bytearray(), 0
     async for chunk in request.stream():
         *ended, rest = chunk.split(b"\n")
         for piece in ended:
             length += len(piece)
-            line = bytes(kept) + piece if length <= longest else b"too long"
-            if line.strip():
-                yield number, _checked(line, length, longest)
+            yield number, _checked(bytes(kept) + piece, length, longest)
             number, length = number + 1, 0
             kept.clear()
         length += len(rest)
         if length <= longest:
             kept += rest
-    if kept.strip() or length > longest:
+    if length:
         yield number, _checked(bytes(kept), length, longest)
 
 
-def _checked(line: bytes, length: int, longest: int) -> bytes | LimitError:
+def _checked(line: bytes, length: int, longest: int) -> bytes | InputError:
     if length <= longest:
-        return line
+        blank = InputError("expected a sentence as JSON, got a blank line: leave it out")
+        return line if line.strip() else blank
     return LimitError(
         f"expected lines of at most {longest} bytes, got one of {length}: send a sentence a line",
         limit=longest,

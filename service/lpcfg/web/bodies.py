@@ -92,7 +92,8 @@ def read_json(body: bytes, most_depth: int) -> Any:
     try:
         return pydantic_core.from_json(body, allow_inf_nan=False, cache_strings="keys")
     except ValueError as error:
-        raise InputError(f"expected JSON in UTF-8, got {error}: correct it") from None
+        got = f"something else ({error})" if body.strip() else "nothing"
+        raise InputError(f"expected JSON in UTF-8, got {got}: send JSON") from None
 
 
 def json_depth(body: bytes) -> int:

@@ -1,7 +1,9 @@
 """Requests as sentences and trees to work on, within the limits. Runs on the threads that parse."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
+
+import numpy as np
 
 from lpcfg.analysis import Constraint, Sentence
 from lpcfg.errors import InputError, LimitError
@@ -9,7 +11,7 @@ from lpcfg.settings import Settings
 from lpcfg.tokens import Token, segment, tokenize
 from lpcfg.trees import Tree, normalize, parse_tree
 from lpcfg.web.admission import cost, cost_of_text
-from lpcfg.web.schemas import TokensInput
+from lpcfg.web.schemas import TokensInput, counted
 
 AnyInput = str | TokensInput
 
@@ -53,7 +55,7 @@ def sentence_of(given: AnyInput, settings: Settings, pointer: str) -> Sentence:
     for number, one in enumerate(given.constraints):
         if one.end > len(given.tokens):
             raise InputError(
-                f"expected a constraint within the {len(given.tokens)} tokens, got end "
+                f"expected a constraint within {counted(len(given.tokens), 'token')}, got end "
                 f"{one.end}: `start` and `end` count tokens from 0",
                 pointer=f"{pointer}/constraints/{number}/end",
             )
@@ -63,6 +65,16 @@ def sentence_of(given: AnyInput, settings: Settings, pointer: str) -> Sentence:
         constraints=tuple(Constraint(one.start, one.end, one.label) for one in given.constraints),
         id=given.id,
     )
+
+
+def check_tags(sentence: Sentence, known: Collection[str]) -> None:
+    """Raises InputError for a tag that the model does not have."""
+    for number, tag in enumerate(sentence.tags or ()):
+        if tag is not None and tag not in known:
+            raise InputError(
+                f"expected null or a tag of the model's, got {tag!r}: use one of {' '.join(known)}",
+                pointer=f"/tags/{number}",
+            )
 
 
 def _of_tokens(text: str, start: int, end: int, tokens: Sequence[Token]) -> Sentence:
@@ -89,7 +101,15 @@ def _check_length(tokens: int, settings: Settings, pointer: str, which: str = ""
 
 def tree_of(text: str, settings: Settings, pointer: str) -> Tree:
     """One bracketed tree within the limits, without traces, function tags and wrapper."""
-    tree = normalize(parse_tree(text, source="tree", max_depth=settings.max_tree_depth))
+    most, depth = settings.max_tree_depth, _depth(text)
+    if depth > most:
+        raise LimitError(
+            f"expected at most {most} nested brackets, got {depth}: leave this tree out",
+            limit=most,
+            value=depth,
+            pointer=pointer,
+        )
+    tree = normalize(parse_tree(text, source="tree", max_depth=most))
     if tree is None:
         raise InputError(
             "expected a tree that has words, got one of traces alone: leave it out",
@@ -108,6 +128,13 @@ def tree_of(text: str, settings: Settings, pointer: str) -> Tree:
             )
     _check_length(words, settings, pointer)
     return tree
+
+
+def _depth(text: str) -> int:
+    """How many brackets are open at most, in linear time, whether they are a tree or not."""
+    marks = np.frombuffer(text.encode(), np.uint8)
+    steps = (marks == ord("(")).astype(np.int32) - (marks == ord(")")).astype(np.int32)
+    return int(steps.cumsum().max(initial=0))
 
 
 # What it will cost, before anything is read -------------------------------------------------------

@@ -6,6 +6,7 @@ Pure ASGI, so that nothing stands between a request's body and those who read it
 import re
 import secrets
 import time
+from typing import Any
 
 import structlog
 from asgi_correlation_id import correlation_id
@@ -36,7 +37,10 @@ def is_request_id(given: str) -> bool:
 
 
 class Observed:
-    """Observes the requests that go through to an application."""
+    """Observes the requests that go through to an application.
+
+    What answers GET answers HEAD as well: the same without its body.
+    """
 
     def __init__(self, app: ASGIApp, service: Service) -> None:
         self.app = app
@@ -47,6 +51,8 @@ class Observed:
             await self.app(scope, receive, send)
             return
         started = time.perf_counter()
+        bare = scope["method"] == "HEAD"
+        asked = {**scope, "method": "GET"} if bare else scope
         headers = Headers(scope=scope)
         trace, flags = _trace(headers.get("traceparent", ""))
         told = {"traceparent": f"00-{trace}-{secrets.token_hex(8)}-{flags}", **_PROTECTION}
@@ -61,6 +67,8 @@ class Observed:
                     outgoing.setdefault(name, value)
                 if self.service.draining:
                     outgoing["connection"] = "close"
+            elif bare:
+                message["body"] = b""
             await send(message)
 
         try:
@@ -68,20 +76,21 @@ class Observed:
             most = self.service.settings.max_body_bytes
             if declared.isdecimal() and int(declared) > most and scope["path"] not in _UNBOUNDED:
                 refusal = response(problem_of(too_large(int(declared), most)), _CLOSE)
-                await refusal(scope, receive, observed)
+                await refusal(asked, receive, observed)
             else:
-                await self.app(scope, receive, observed)
+                await self.app(asked, receive, observed)
         finally:
-            self._record(scope, status, time.perf_counter() - started, trace)
+            route = asked.get("route")
+            self._record(scope["method"], route, status, time.perf_counter() - started, trace)
 
-    def _record(self, scope: Scope, status: int, seconds: float, trace: str) -> None:
-        endpoint = getattr(scope.get("route"), "path", "other")
+    def _record(self, method: str, route: Any, status: int, seconds: float, trace: str) -> None:
+        endpoint = getattr(route, "path", "other")
         self.service.metrics.requests.labels(endpoint, str(status)).inc()
         self.service.metrics.latency.labels(endpoint).observe(seconds)
         if endpoint not in _QUIET:
             _log.info(
                 "request",
-                method=scope["method"],
+                method=method,
                 endpoint=endpoint,
                 status=status,
                 seconds=round(seconds, 6),

@@ -9,7 +9,6 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from http import HTTPStatus
 from typing import Any
 
 from fastapi import FastAPI, Request
@@ -26,11 +25,12 @@ from lpcfg.errors import (
     StoreError,
     TreebankError,
 )
-from lpcfg.web.schemas import ALTERNATIVES, Fault, Problem
+from lpcfg.web.schemas import ALTERNATIVES, WRONG, Fault, Problem, counted
 
 MEDIA_TYPE = "application/problem+json"
 _MOST_FAULTS = 16
 _SHOWN = 60  # characters of an input that a message repeats
+_FAULT = "expected an answer, got a fault of the service: report it with the request's id"
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,7 @@ def problem_of(error: LpcfgError, under: str = "") -> Problem:
         case StoreError():
             return problem("model", str(error))
         case _:
-            return problem("fault", "this is not the caller's fault: report it")
+            return problem("fault", _FAULT)
 
 
 def encoded(value: Problem) -> bytes:
@@ -168,24 +168,26 @@ def _on_error(_: Request, error: Exception) -> Response:
     return response(problem_of(error), headers)
 
 
-def _on_http(_: Request, error: Exception) -> Response:
+def _on_http(request: Request, error: Exception) -> Response:
     if not isinstance(error, HTTPException):
         raise error
-    kinds = {404: "not-found", 405: "method", 413: "body-limit"}
-    kind = kinds.get(error.status_code, "http")
-    if kind == "http":
-        told = problem(kind, str(error.detail))
-        return response(told.model_copy(update={"status": error.status_code}), error.headers)
-    phrases = {
-        "not-found": "expected a path that /docs lists, got another: correct it",
-        "method": "expected one of the methods in the header Allow, got another: use one of them",
-        "body-limit": "expected a smaller body: send less at once, or use /v1/batch",
-    }
-    return response(problem(kind, phrases[kind]), error.headers)
+    headers = dict(error.headers or {})
+    match error.status_code:
+        case 404:
+            got = _shown(request.url.path)
+            told = problem("not-found", f"expected a path that /docs lists, got {got}: correct it")
+        case 405:
+            allowed = headers["Allow"] = headers["Allow"].replace("GET", "GET, HEAD")
+            got = f"{request.method} {request.url.path}"
+            told = problem("method", f"expected {allowed}, got {_cut(got)}: see /docs")
+        case status:
+            detail = f"expected a request as /docs describes, got one with `{error.detail}`"
+            told = problem("http", f"{detail}: correct it").model_copy(update={"status": status})
+    return response(told, headers)
 
 
 def _on_fault(_: Request, __: Exception) -> Response:
-    return response(problem("fault", HTTPStatus(500).phrase))
+    return response(problem("fault", _FAULT))
 
 
 def _on_validation(_: Request, error: Exception) -> Response:
@@ -201,26 +203,48 @@ def problem_of_validation(errors: Sequence[Mapping[str, Any]]) -> Problem:
     return problem("content", faults[0].detail, at=faults[0].at, errors=several)
 
 
+_WORDING = {
+    "missing": ("a member `{name}`", "add it"),
+    "extra_forbidden": ("no member `{name}`", "remove it, or correct its spelling"),
+    "string_type": ("a string", "send one, in quotes"),
+    "string_too_short": ("at least one character", "fill it in, or leave the member out"),
+    "string_pattern_mismatch": (
+        "a word with no white space but single blanks inside",
+        "send each word by itself, or the sentence as a string",
+    ),
+    "int_type": ("a whole number", "send digits alone"),
+    "int_parsing": ("a whole number", "send digits alone"),
+    "int_parsing_size": ("a whole number", "send a smaller one"),
+    "float_type": ("a number", "send one, without quotes"),
+    "finite_number": ("a finite number", "send a smaller one"),
+    "bool_type": ("true or false", "send one of them, without quotes"),
+    "list_type": ("a list", "put it into [ and ]"),
+    "greater_than_equal": ("at least {ge:g}", "raise it"),
+    "less_than_equal": ("at most {le:g}", "lower it"),
+    "literal_error": ("{expected}", "use one of them"),
+    WRONG: ("{expected}", "{cure}"),
+}
+"""What was expected and the cure, for each kind of fault that pydantic finds."""
+_OTHERWISE = ("what /docs says of it", "correct it")
+_GOT = {"missing": "none", "extra_forbidden": "one"}
+
+
 def _detail(error: Mapping[str, Any]) -> str:
-    message = str(error["msg"])
-    if error["type"] == "missing":
-        return "expected this member, got none: add it"
-    if error["type"] == "extra_forbidden":
-        return "expected no such member: remove it, or look for a misspelling"
-    if error["type"] == "string_pattern_mismatch":
-        return f"expected no white space but single blanks inside, got {_shown(error['input'])}"
-    for lead in ("Input should be ", "Value error, "):
-        if message.startswith(lead):
-            expected = message.removeprefix(lead)
-            got = "" if ", got " in expected else f", got {_shown(error.get('input'))}"
-            return f"expected {expected}{got}"
-    return f"{message}, got {_shown(error.get('input'))}"
+    kind, context = error["type"], {"name": error["loc"][-1], **error.get("ctx", {})}
+    expected, cure = (text.format(**context) for text in _WORDING.get(kind, _OTHERWISE))
+    got = context.get("got") or _GOT.get(kind) or _shown(error["input"])
+    return f"expected {expected}, got {got}: {cure}"
 
 
 def _shown(value: Any) -> str:
-    if isinstance(value, dict | list):
-        return f"{'an object' if isinstance(value, dict) else 'a list'} with {len(value)} members"
-    text = json.dumps(value) if isinstance(value, str | int | float | None) else repr(value)
+    if isinstance(value, dict):
+        return f"an object with {counted(len(value), 'member')}"
+    if isinstance(value, list):
+        return f"a list with {counted(len(value), 'member')}"
+    return _cut(json.dumps(value))
+
+
+def _cut(text: str) -> str:
     return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"
 
 

@@ -37,7 +37,7 @@ def page(api: Json) -> str:
         '<link rel="stylesheet" href="/docs.css">'
         f"<main><h1>{escape(api['info']['title'])}: the API</h1>"
         f'<p>{escape(api["info"]["summary"])}. <a href="/openapi.json">openapi.json</a> says the '
-        "same to programs.</p>"
+        f"same to programs.</p><p>{escape(api['info']['description'])}</p>"
         + "".join(_operations(api))
         + "".join(_schemas(api["components"]["schemas"]))
         + "".join(_problems())

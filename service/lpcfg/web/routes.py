@@ -20,16 +20,17 @@ from lpcfg.web.models import Served
 from lpcfg.web.problems import documented, problem_of
 from lpcfg.web.schemas import (
     BatchLine,
+    BatchParameters,
     MarginalsRequest,
     MarginalsResponse,
-    Objective,
     ParseRequest,
     ParseResponse,
     TreesRequest,
     TreesResponse,
+    counted,
 )
 from lpcfg.web.state import Service, service_of
-from lpcfg.web.tasks import encoded, parse_task, with_id
+from lpcfg.web.tasks import encoded, located, parse_task, with_id
 from lpcfg.web.work import Task
 from lpcfg.wire import marginals_json, score_json
 
@@ -84,18 +85,27 @@ async def parse(body: ParseRequest, request: Request, service: TheService) -> Re
     summary="Posteriors of labelled spans",
 )
 async def marginals(body: MarginalsRequest, request: Request, service: TheService) -> Response:
-    """How probable every labelled span of one sentence is, as far as probable enough."""
+    """How probable every labelled span of one sentence is, as far as probable enough.
+
+    A sentence without tokens has failed, as for /v1/parse; a text without words is no sentence.
+    """
     settings, served, stop = service.settings, service.models.named(body.model), service.stop()
     given = [body.text or ""] if body.sentences is None else body.sentences
+    pointer = "/text" if body.sentences is None else "/sentences/0"
     _admit(service, request, None, given)
     sentences: list[Sentence] = []
 
+    def run(sentence: Sentence) -> bytes:
+        with located(pointer):
+            inputs.check_tags(sentence, served.facts.tags)
+            return _marginals(served, sentence, body, stop)
+
     def prepare() -> list[Task]:
-        pointer = "/text" if body.sentences is None else "/sentences/0"
         sentence = inputs.sentence_of(given[0], settings, pointer)
         sentences.append(sentence)
+        _check_words(body, sentence)
         _check_spans(body, sentence)
-        return [Task(lambda: _marginals(served, sentence, body, stop), cost(len(sentence.tokens)))]
+        return [Task(lambda: run(sentence), cost(len(sentence.tokens)))]
 
     estimate = inputs.estimate(None, given, settings)
     answers = await service.compute(request, prepare, estimate, stop)
@@ -182,14 +192,17 @@ def _score(served: Served, text: str, settings: Settings, stop: Stop, at: str) -
     response_class=LinesResponse,
     responses={
         200: {
-            "description": "A line for each line, in order.",
+            "description": "A line for each line, in order: what is wrong with one is its answer.",
             "content": {"application/x-ndjson": {"itemSchema": BatchLine.model_json_schema()}},
         },
         **documented("content", "limit", "key", "quota", "overload", "starting"),
     },
     openapi_extra={
         "requestBody": {
-            "description": "A sentence a line, as JSON: a string, or an object with tokens.",
+            "description": "A sentence a line, as JSON: a string, or an object with tokens as in "
+            "the `sentences` of /v1/parse. Each line is one sentence, so `text`, which may have "
+            "several, is none. A line that is blank has a problem for its answer; a line break at "
+            "the very end begins no other line.",
             "required": True,
             "content": {
                 "application/x-ndjson": {
@@ -204,18 +217,17 @@ def _score(served: Served, text: str, settings: Settings, stop: Stop, at: str) -
 async def batch(
     request: Request,
     service: TheService,
-    model: Annotated[str | None, Query(min_length=1)] = None,
-    k: Annotated[int, Query(ge=1)] = 1,
-    objective: Objective = "max-rule",
+    asked: Annotated[BatchParameters, Query()],
 ) -> Response:
     """A sentence or a problem for each line that comes, in order, as soon as it is done.
 
     However long the batch, memory stays bounded: reading waits for the answers to be read.
     """
-    _check_parses(k, service.settings)
-    served = service.models.named(model)
+    with located("#query"):
+        _check_parses(asked.k, service.settings)
+        served = service.models.named(asked.model)
     key = getattr(request.state, "key", None)
-    lines = Batch(service, served, Options(k=k, objective=objective), key)
+    lines = Batch(service, served, Options(k=asked.k, objective=asked.objective), key)
     return LinesResponse(lines.answers(request))
 
 
@@ -238,12 +250,20 @@ def _check_parses(k: int, settings: Settings) -> None:
         )
 
 
+def _check_words(body: MarginalsRequest, sentence: Sentence) -> None:
+    if body.sentences is None and not sentence.tokens:
+        raise InputError(
+            "expected a sentence, got a text without words: send at least one word",
+            pointer="/text",
+        )
+
+
 def _check_spans(body: MarginalsRequest, sentence: Sentence) -> None:
     for number, span in enumerate(body.spans or ()):
         if span.end > len(sentence.tokens):
             raise InputError(
-                f"expected a span within the {len(sentence.tokens)} tokens, got end {span.end}: "
-                "`start` and `end` count tokens from 0",
+                f"expected a span within {counted(len(sentence.tokens), 'token')}, got end "
+                f"{span.end}: `start` and `end` count tokens from 0",
                 pointer=f"/spans/{number}/end",
             )
 

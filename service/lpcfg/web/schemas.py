@@ -4,9 +4,20 @@ Offsets are half-open: of tokens and sentences in code points, of constituents i
 `start_char` and `end_char` beside them. Probabilities are in [0, 1], logs natural.
 """
 
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Discriminator,
+    Field,
+    Tag,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
+from pydantic_core import PydanticCustomError
 
 Objective = Literal["max-rule", "max-marginal", "max-product"]
 Word = Annotated[str, Field(pattern=r"^[^ \t\n\r\f\v]+( [^ \t\n\r\f\v]+)*$")]
@@ -14,8 +25,32 @@ Word = Annotated[str, Field(pattern=r"^[^ \t\n\r\f\v]+( [^ \t\n\r\f\v]+)*$")]
 Text = Annotated[str, Field(examples=["The cat sat on the mat."])]
 
 
+WRONG = "wrong"
+"""The kind of validation error that knows what was expected and the cure, and perhaps `got`."""
+
+
+def _wrong(expected: str, cure: str, got: str = "") -> PydanticCustomError:
+    told = "expected {expected}, got {got}: {cure}" if got else "expected {expected}: {cure}"
+    return PydanticCustomError(WRONG, told, {"expected": expected, "cure": cure, "got": got})
+
+
+def counted(number: int, what: str) -> str:
+    """So many of these, in words."""
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+
+
 class _Request(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
+
+    like: ClassVar[str]
+    """What one looks like, for whoever sends something else."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _is_object(cls, value: Any) -> Any:
+        if isinstance(value, dict | cls):
+            return value
+        raise _wrong(cls.like, "send that")
 
 
 class _Answer(BaseModel):
@@ -25,39 +60,75 @@ class _Answer(BaseModel):
 # Requests -----------------------------------------------------------------------------------------
 
 
-class ConstraintInput(_Request):
-    """The analysis must have a constituent over tokens [start, end), with this label if given."""
+class Span(_Request):
+    """Tokens [start, end)."""
+
+    like = 'an object like {"start": 0, "end": 2}'
 
     start: int = Field(ge=0)
     end: int = Field(ge=1)
-    label: str | None = Field(None, min_length=1)
 
     @model_validator(mode="after")
     def _has_tokens(self) -> Self:
         if self.start >= self.end:
-            raise ValueError(f"start before end, got start {self.start} and end {self.end}")
+            got = f"start {self.start} and end {self.end}"
+            raise _wrong("start before end", "`end` is the first token after the span", got)
         return self
+
+
+class ConstraintInput(Span):
+    """The analysis must have a constituent over tokens [start, end), with this label if given."""
+
+    like = 'an object like {"start": 0, "end": 2, "label": "NP"}'
+
+    label: str | None = Field(
+        None, min_length=1, description="one of the model's `labels`, see /v1/models"
+    )
+
+
+def _id(value: Any) -> Any:
+    if value is None or (isinstance(value, int | str) and not isinstance(value, bool)):
+        return value
+    raise _wrong("a string or a whole number", "send one of them, or leave `id` out")
 
 
 class TokensInput(_Request):
     """A sentence as the caller's own tokens, with what the caller knows of them."""
 
+    like = 'a sentence as a string, or an object like {"tokens": ["Cats", "sleep", "."]}'
+
     tokens: list[Word] = Field(fail_fast=True, examples=[["Cats", "sleep", "."]])
-    tags: list[str | None] | None = Field(None, fail_fast=True, examples=[["NNS", None, "."]])
-    id: int | str | None = None
+    tags: list[str | None] | None = Field(
+        None,
+        fail_fast=True,
+        description="for each token one of the model's `tags`, see /v1/models, or null",
+        examples=[["NNS", None, "."]],
+    )
+    id: Annotated[int | str | None, BeforeValidator(_id)] = None
     constraints: list[ConstraintInput] = []
 
-    @model_validator(mode="after")
-    def _is_aligned(self) -> Self:
-        if self.tags is not None and len(self.tags) != len(self.tokens):
-            raise ValueError(
-                f"one tag or null a token, got {len(self.tokens)} tokens and {len(self.tags)} tags"
-            )
-        return self
+    @model_validator(mode="before")
+    @classmethod
+    def _is_not_text(cls, value: Any) -> Any:
+        if isinstance(value, dict) and "text" in value and "tokens" not in value:
+            cure = "send one sentence as the string alone, or several as the `text` of /v1/parse"
+            raise _wrong(cls.like, cure, "an object with `text`")
+        return value
+
+    @field_validator("tags")
+    @classmethod
+    def _is_aligned(
+        cls, tags: list[str | None] | None, info: ValidationInfo
+    ) -> list[str | None] | None:
+        tokens = info.data.get("tokens")
+        if tags is not None and tokens is not None and len(tags) != len(tokens):
+            got = f"{counted(len(tags), 'tag')} for {counted(len(tokens), 'token')}"
+            raise _wrong("a tag or null for each token", "send as many", got)
+        return tags
 
 
-ALTERNATIVES = ("(text)", "(tokens)", "int", "str")
-"""What validation errors call the ways to give a sentence or an id; no member has such a name."""
+ALTERNATIVES = ("(text)", "(tokens)")
+"""What validation errors call the ways to give a sentence; no member has such a name."""
 
 
 def _kind(value: Any) -> str:
@@ -71,6 +142,8 @@ SentenceInput = Annotated[
 
 
 class _Sentences(_Request):
+    like = 'an object like {"text": "The cat sat."}'
+
     text: Text | None = Field(None, description="raw text: sentences and tokens are found in it")
     sentences: list[SentenceInput] | None = Field(
         None, description="one sentence each, as a string or as tokens"
@@ -83,7 +156,7 @@ class _Sentences(_Request):
     def _has_one(self) -> Self:
         if (self.text is None) is (self.sentences is None):
             got = "neither" if self.text is None else "both"
-            raise ValueError(f"either `text` or `sentences`, got {got}")
+            raise _wrong("either `text` or `sentences`", "send one of them", got)
         return self
 
 
@@ -115,21 +188,8 @@ class ParseRequest(_Sentences):
     objective: Objective = Field("max-rule", description="what the best tree maximises")
 
 
-class Span(_Request):
-    """Tokens [start, end)."""
-
-    start: int = Field(ge=0)
-    end: int = Field(ge=1)
-
-    @model_validator(mode="after")
-    def _has_tokens(self) -> Self:
-        if self.start >= self.end:
-            raise ValueError(f"start before end, got start {self.start} and end {self.end}")
-        return self
-
-
 class MarginalsRequest(_Sentences):
-    """One sentence: `text` is taken for one, `sentences` must have exactly one."""
+    """One sentence: `text` is taken for one and must have words, `sentences` must have just one."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -149,15 +209,18 @@ class MarginalsRequest(_Sentences):
     )
     raw: bool = Field(False, description="the grammar's own symbols, nothing calibrated")
 
-    @model_validator(mode="after")
-    def _is_one(self) -> Self:
-        if self.sentences is not None and len(self.sentences) != 1:
-            raise ValueError(f"exactly one sentence, got {len(self.sentences)}")
-        return self
+    @field_validator("sentences")
+    @classmethod
+    def _is_one(cls, sentences: list[SentenceInput] | None) -> list[SentenceInput] | None:
+        if sentences is not None and len(sentences) != 1:
+            raise _wrong("just one sentence", "ask for each by itself", str(len(sentences)))
+        return sentences
 
 
 class TreesRequest(_Request):
     """Trees to score, as Penn brackets."""
+
+    like = 'an object like {"trees": ["(S (NP (NNS Cats)) (VP (VBP sleep)))"]}'
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -171,7 +234,24 @@ class TreesRequest(_Request):
     )
 
 
+class BatchParameters(BaseModel):
+    """How the lines of a batch are parsed."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    model: str | None = Field(
+        None, min_length=1, description="NAME or NAME@VERSION of a model that is served"
+    )
+    k: int = Field(1, ge=1, description="how many trees a sentence, best first")
+    objective: Objective = Field("max-rule", description="what the best tree maximises")
+
+
 # Answers ------------------------------------------------------------------------------------------
+
+
+Offset = Annotated[
+    int | None, Field(description="in code points of the text sent; null where none was")
+]
 
 
 class ModelVersion(_Answer):
@@ -212,8 +292,8 @@ class TokenAnswer(_Answer):
     """A token, its place in the text (if there is one) and its tag in the best tree."""
 
     text: str = Field(examples=["cat"])
-    start: int | None = Field(examples=[4])
-    end: int | None = Field(examples=[7])
+    start: Offset = Field(examples=[4])
+    end: Offset = Field(examples=[7])
     tag: str | None = Field(examples=["NN"])
     probability: float | None = Field(examples=[0.993])
 
@@ -222,10 +302,10 @@ class ConstituentAnswer(_Answer):
     """A labelled span of a tree and how likely it is to be right."""
 
     label: str = Field(examples=["NP"])
-    start: int = Field(examples=[0])
-    end: int = Field(examples=[2])
-    start_char: int | None = Field(examples=[0])
-    end_char: int | None = Field(examples=[7])
+    start: int = Field(description="in tokens", examples=[0])
+    end: int = Field(description="in tokens", examples=[2])
+    start_char: Offset = Field(examples=[0])
+    end_char: Offset = Field(examples=[7])
     probability: float | None = Field(examples=[0.978])
 
 
@@ -246,8 +326,8 @@ class SentenceAnswer(_Answer):
     status: Literal["parsed", "partial", "failed"]
     reason: str | None
     text: str | None
-    start: int | None
-    end: int | None
+    start: Offset
+    end: Offset
     tokens: list[TokenAnswer]
     log_probability: float | None
     sign: int | None
@@ -284,8 +364,8 @@ class PlainToken(_Answer):
     """A token and its place in the text, if there is one."""
 
     text: str = Field(examples=["cat"])
-    start: int | None = Field(examples=[4])
-    end: int | None = Field(examples=[7])
+    start: Offset = Field(examples=[4])
+    end: Offset = Field(examples=[7])
 
 
 class MarginalsResponse(_Answer):
@@ -306,7 +386,7 @@ class MarginalsResponse(_Answer):
 class Fault(_Answer):
     """One of several things wrong with a request, and where."""
 
-    detail: str = Field(examples=["expected a valid integer, got 'three'"])
+    detail: str = Field(examples=['expected a whole number, got "three": send digits alone'])
     at: str = Field(description="JSON pointer into the request", examples=["/k"])
 
 
@@ -318,10 +398,13 @@ class Problem(_Answer):
     status: int = Field(examples=[422])
     detail: str = Field(examples=["expected at most 200 tokens in a sentence, got 412: split it"])
     at: str | None = Field(
-        None, description="JSON pointer into the request", examples=["/sentences/0"]
+        None,
+        description="JSON pointer into the request, or into the line of a batch; "
+        "`#query/…` for a parameter",
+        examples=["/sentences/0"],
     )
-    limit: float | None = Field(None, description="the limit that was exceeded", examples=[200])
-    value: float | None = Field(None, description="what came instead", examples=[412])
+    limit: int | None = Field(None, description="the limit that was exceeded", examples=[200])
+    value: int | None = Field(None, description="what came instead", examples=[412])
     line: int | None = Field(None, description="line of a text, from 1", examples=[None])
     column: int | None = Field(None, description="column of that line, from 1", examples=[None])
     errors: list[Fault] | None = Field(None, description="all faults, where there are several")
@@ -357,7 +440,7 @@ class TreesResponse(_Answer):
 
 
 class BatchLine(_Answer):
-    """The answer to one line of a batch: a sentence or a problem."""
+    """The answer to one line of a batch: a sentence or a problem, whatever the line."""
 
     line: int = Field(description="number of the line answered, from 1", examples=[1])
     model: ModelVersion

@@ -1,6 +1,8 @@
 """The process: uvicorn with deadlines for slow clients, and an end that loses no request."""
 
 import asyncio
+import errno
+import os
 import signal
 import socket
 from collections.abc import Iterator
@@ -11,6 +13,7 @@ import structlog
 import uvicorn
 from uvicorn.config import Config
 
+from lpcfg.errors import SettingsError
 from lpcfg.settings import Settings
 from lpcfg.web import logs
 from lpcfg.web.app import create_app
@@ -23,7 +26,11 @@ _log = structlog.get_logger("lpcfg.web")
 
 
 def serve(settings: Settings) -> None:
-    """Serve until told to end. Raises for models that are not there or not what they were."""
+    """Serve until told to end.
+
+    Raises for models that are not there or not what they were, and for an address to listen on
+    that cannot be had.
+    """
     logs.configure()
     app = create_app(settings)
     service: Service = app.state.service
@@ -41,8 +48,7 @@ def serve(settings: Settings) -> None:
         timeout_keep_alive=settings.keep_alive_seconds,  # type: ignore[arg-type]  # any number
         timeout_graceful_shutdown=int(settings.timeout_seconds) + 1,
     )
-    listening = config.bind_socket()
-    listening.listen(config.backlog)
+    listening = _listening(settings.host, settings.port, config.backlog)
     server = Server(config, service)
     service.on_failure = server.give_up
     host, port = listening.getsockname()[:2]
@@ -52,6 +58,32 @@ def serve(settings: Settings) -> None:
     server.run([listening])
     if service.failure is not None:
         raise service.failure
+
+
+_CURES = {
+    errno.EADDRINUSE: "end what listens there, or name another port (0 takes any that is free)",
+    errno.EACCES: "name a port from 1024 up, or run this as who may listen there",
+}
+_NO_ADDRESS = "name an address of this machine: 127.0.0.1 for itself alone, 0.0.0.0 for others too"
+
+
+def _listening(host: str, port: int, backlog: int) -> socket.socket:
+    v6 = ":" in host
+    try:
+        return socket.create_server(
+            (host, port),
+            family=socket.AF_INET6 if v6 else socket.AF_INET,
+            backlog=backlog,
+            dualstack_ipv6=v6 and socket.has_dualstack_ipv6(),
+        )
+    except (OSError, UnicodeError) as error:
+        number = getattr(error, "errno", None) or 0
+        # no number, or one of the resolver's, which are negative: there is no such name
+        got = os.strerror(number) if number > 0 else "Unknown name"
+        raise SettingsError(
+            f"expected a free address to listen on, got `{got}` for host {host} and port {port}: "
+            f"{_CURES.get(number, _NO_ADDRESS)}"
+        ) from error
 
 
 def check(settings: Settings) -> None:

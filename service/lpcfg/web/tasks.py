@@ -1,13 +1,15 @@
 """Parsing one sentence as a task whose answer is JSON, or is known already."""
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from lpcfg.analysis import Options, Sentence, Stop
 from lpcfg.errors import InputError
 from lpcfg.web.admission import cost
 from lpcfg.web.cache import Cache
-from lpcfg.web.inputs import without_id
+from lpcfg.web.inputs import check_tags, without_id
 from lpcfg.web.models import Served
 from lpcfg.web.work import Task
 from lpcfg.wire import analysis_json
@@ -23,16 +25,25 @@ def parse_task(
         return Task(lambda: known, 0.0)
 
     def run() -> bytes:
-        try:
+        with located(pointer):
+            check_tags(sentence, served.facts.tags)
             answer = analysis_json(served.parser.parse([sentence], options, stop)[0])
-        except InputError as error:
-            raise InputError(str(error), pointer=pointer + error.pointer) from error
         del answer["id"]
         made = encoded(answer)
         cache.put(key, made)
         return made
 
     return Task(run, cost(len(sentence.tokens)))
+
+
+@contextmanager
+def located(pointer: str) -> Iterator[None]:
+    """What is wrong with a sentence is told with the place of the sentence in the request."""
+    try:
+        yield
+    except InputError as error:
+        error.pointer = pointer + error.pointer
+        raise
 
 
 def with_id(name: str | int | None, answer: bytes) -> bytes:
