@@ -61,6 +61,20 @@ def test_words_stand_where_they_are_written_whatever_the_characters(reader: Read
     ]
 
 
+def test_what_is_lit_behind_an_emoji_are_the_words_meant(reader: Reader) -> None:
+    page = reader.open("😀😀 It rained. 👩‍👧 The old 𝒟𝑜𝑔 barked.", sentence=2)
+    sentence = reader.parse("😀😀 It rained. 👩‍👧 The old 𝒟𝑜𝑔 barked.")["sentences"][1]
+    for number, token in enumerate(sentence["tokens"]):
+        page.locator(f".token[data-word='{number}']").hover()
+        assert reader.lit_words() == token["text"]
+    one = next(
+        one for one in sentence["parses"][0]["constituents"] if one["end"] - one["start"] > 1
+    )
+    reader.node(one["label"], one["start"], one["end"]).first.hover()
+    words = [token["text"] for token in sentence["tokens"]]
+    assert reader.lit_words() == " ".join(words[one["start"] : one["end"]])
+
+
 def test_a_link_leads_back_to_what_was_seen(reader: Reader) -> None:
     page = reader.open("It is cold. Anna saw the man with the telescope.")
     page.locator("#k").select_option("3")
