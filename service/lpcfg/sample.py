@@ -231,13 +231,19 @@ def _trees_over(
 def read_lpcfg(path: str | Path) -> Tables:
     """The L-PCFG of a TOML file in the form this module's documentation shows."""
     try:
-        text = Path(path).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"expected a readable grammar file, got {error}: check {path}") from error
-    try:
-        document = tomllib.loads(text)
+        document = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(
+            f"expected a readable grammar file, got {error.strerror!r} at {path}: check the path "
+            "and its permissions"
+        ) from error
+    except UnicodeDecodeError as error:
+        raise InputError(
+            f"{path}: expected UTF-8, got the byte 0x{error.object[error.start]:02x}: convert the "
+            "file to UTF-8"
+        ) from error
     except tomllib.TOMLDecodeError as error:
-        raise GrammarError(f"expected TOML in {path}, got: {error}") from error
+        raise GrammarError(f"{path}: expected TOML: {error}: correct the file") from error
     try:
         tables = _tables_of(document)
         check_probabilities(tables)
@@ -254,11 +260,15 @@ def _tables_of(document: Mapping[str, Any]) -> Tables:
     states = _table(document, "states")
     sizes = {symbol: _size(symbol, states[symbol]) for symbol in states}
     rules = {_rule(text, sizes): (text, t) for text, t in _table(document, "rules").items()}
-    words = {a: _table(_table(document, "words"), a) for a in _table(document, "words")}
+    words = {a: _table(_table(document, "words"), a, "words.") for a in _table(document, "words")}
     root = _table(document, "root")
     for name in (*words, *root):
         _check_symbol(name, sizes, "[words] and [root]")
     internal = {parent for parent, _, _ in rules}
+    for both in sorted(internal & set(words)):
+        raise GrammarError(
+            f"expected rules or words for `{both}`, got both: take another symbol for its words"
+        )
     names = [*sorted(internal), *sorted(set(sizes) - internal)]
     rule_order = sorted(rules, key=lambda rule: [names.index(symbol) for symbol in rule])
     word_order = sorted((word, names.index(a)) for a in words for word in words[a])
@@ -293,9 +303,10 @@ def _grammar(
     )
 
 
-def _table(document: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+def _table(document: Mapping[str, Any], name: str, above: str = "") -> Mapping[str, Any]:
     value = document.get(name, {})
     if not isinstance(value, dict):
+        name = above + name
         raise GrammarError(f"expected a table [{name}], got {value!r}: write `[{name}]` above it")
     return value
 
@@ -303,7 +314,8 @@ def _table(document: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 def _size(symbol: str, value: Any) -> int:
     if type(value) is not int or value < 1:
         raise GrammarError(
-            f"expected a whole number of states from 1 up for `{symbol}` in [states], got {value!r}"
+            f"expected a whole number of states for `{symbol}` in [states], got {value!r}: "
+            "give it 1 or more"
         )
     return value
 
@@ -312,7 +324,10 @@ def _rule(text: str, sizes: Mapping[str, int]) -> tuple[str, str, str]:
     parent, arrow, children = text.partition("->")
     symbols = (parent.strip(), *children.split())
     if not arrow or len(symbols) != 3:
-        raise GrammarError(f'expected a rule "S -> NP VP" in [rules], got "{text}"')
+        raise GrammarError(
+            f'expected rules like "S -> NP VP" in [rules], got "{text}": write a parent, an arrow '
+            "and two children"
+        )
     for symbol in symbols:
         _check_symbol(symbol, sizes, f'"{text}"')
     return symbols
@@ -326,15 +341,20 @@ def _check_symbol(name: str, sizes: Mapping[str, int], where: str) -> None:
 
 
 def _numbers(value: Any, shape: tuple[int, ...], where: str) -> Doubles:
+    wanted = " x ".join(map(str, shape))
     try:
         numbers = np.asarray(value, np.float64)
     except (TypeError, ValueError) as error:
         raise GrammarError(
-            f"expected {shape} numbers for {where}, got {value!r}: {error}"
+            f"expected {wanted} numbers in nested lists for {where}, got {value!r}: write numbers "
+            "alone, lists of one level equally long"
         ) from error
     if numbers.shape != shape:
         raise GrammarError(
-            f"expected {shape} numbers for {where}, one axis per symbol of so many states, "
-            f"got {numbers.shape}"
+            f"expected {wanted} numbers in nested lists for {where}, got "
+            f"{' x '.join(map(str, numbers.shape)) or 'one'}: give every symbol as many as it has "
+            "states"
         )
+    if not np.isfinite(numbers).all():
+        raise GrammarError(f"expected probabilities for {where}, got {value!r}: write finite ones")
     return numbers

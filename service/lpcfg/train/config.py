@@ -141,9 +141,15 @@ def read_config(path: str | Path) -> TrainingConfig:
         content = tomllib.loads(Path(path).read_text(encoding="utf-8"))
     except tomllib.TOMLDecodeError as error:
         raise TrainingError(f"{path}: expected TOML: {error}: correct the file") from error
-    except (OSError, UnicodeDecodeError) as error:
+    except OSError as error:
         raise TrainingError(
-            f"expected a readable TOML file, got {error}: check the path and the encoding"
+            f"expected a readable TOML file, got {error.strerror!r} at {path}: check the path and "
+            "its permissions"
+        ) from error
+    except UnicodeDecodeError as error:
+        byte = error.object[error.start]
+        raise TrainingError(
+            f"{path}: expected UTF-8, got the byte 0x{byte:02x}: convert the file to UTF-8"
         ) from error
     try:
         return config_of(content)
