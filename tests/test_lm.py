@@ -1,5 +1,6 @@
 """Latent-class bigram models and Kneser-Ney: theorems, slow twins, storage, bad input."""
 
+import gzip
 import math
 from collections import Counter
 from collections.abc import Sequence
@@ -396,6 +397,8 @@ def test_sentences_are_lines_of_tokens(tmp_path: Path) -> None:
     path = tmp_path / "text.txt"
     path.write_bytes("The dog  barks .\r\n\n \tÜber 1/2\n".encode())
     assert read_sentences(path) == [["The", "dog", "barks", "."], ["Über", "1/2"]]
+    path.write_bytes(gzip.compress(b"\xef\xbb\xbf" + path.read_bytes()))
+    assert read_sentences(path) == [["The", "dog", "barks", "."], ["Über", "1/2"]]
 
 
 # Storage
@@ -419,7 +422,7 @@ def test_torn_and_altered_files_are_refused(model: LanguageModel, tmp_path: Path
     whole = path.read_bytes()
     for size in (0, 10, len(whole) // 2, len(whole) - 1):
         path.write_bytes(whole[:size])
-        with pytest.raises(StoreError, match=r"torn or foreign file .*: train the model again"):
+        with pytest.raises(StoreError, match=r"torn or foreign file: name one that"):
             LanguageModel.load(path)
 
 
@@ -427,6 +430,17 @@ def test_a_single_array_is_no_model(tmp_path: Path) -> None:
     np.save(tmp_path / "array.npy", np.ones(3))
     with pytest.raises(StoreError, match=r"expected a language model in .*, got a torn"):
         LanguageModel.load(tmp_path / "array.npy")
+
+
+def test_text_is_no_model_and_is_told_so_in_our_words(tmp_path: Path) -> None:
+    path = tmp_path / "trees.mrg"
+    path.write_text("(S (NP (DT The) (NN dog)) (VP (VBZ sleeps)))\n", encoding="utf-8")
+    with pytest.raises(StoreError) as caught:
+        LanguageModel.load(path)
+    assert str(caught.value) == (
+        f"expected a language model in {path}, got a torn or foreign file: name one that "
+        "`lpcfg lm train` wrote, or train the model again"
+    )
 
 
 def test_no_altered_byte_alters_the_model(tmp_path: Path) -> None:
@@ -524,9 +538,9 @@ def test_tables_that_are_no_distributions_are_refused(
 
 
 def test_absent_and_unwritable_paths_are_named(model: LanguageModel, tmp_path: Path) -> None:
-    with pytest.raises(StoreError, match=r"cannot read the language model .*absent\.npz"):
+    with pytest.raises(StoreError, match=r"'No such file or directory' at .*absent\.npz: check"):
         LanguageModel.load(tmp_path / "absent.npz")
-    with pytest.raises(StoreError, match=r"cannot write the language model .*lm\.npz: No such"):
+    with pytest.raises(StoreError, match=r"cannot write the language .*lm\.npz: No such.*: check"):
         model.save(tmp_path / "absent" / "lm.npz")
 
 
@@ -537,12 +551,15 @@ def test_files_without_sentences_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "text.txt"
     for content in (b"", b"\n \n"):
         path.write_bytes(content)
-        with pytest.raises(InputError, match=r"one a line, in .*text\.txt: it holds no word"):
+        with pytest.raises(InputError, match=r"one a line, in .*text\.txt, got no word: check"):
             read_sentences(path)
     path.write_bytes(b"fine\n\xff\n")
-    with pytest.raises(InputError, match=r"expected UTF-8 text in .*, byte 5 is not"):
+    with pytest.raises(InputError, match=r"expected UTF-8 text in .*, got 0xff as byte 5: convert"):
         read_sentences(path)
-    with pytest.raises(InputError, match=r"cannot read sentences from .*: Is a directory"):
+    path.write_bytes(b"\x1f\x8b torn")
+    with pytest.raises(InputError, match=r"expected a whole gzip file, got .*text\.txt, which is"):
+        read_sentences(path)
+    with pytest.raises(InputError, match=r"readable text, got 'Is a directory' at .*: check"):
         read_sentences(tmp_path)
 
 
@@ -582,6 +599,7 @@ def test_development_text_of_unknown_words_is_refused(model: LanguageModel) -> N
     [
         ("estimator", "spectral", r"expected an estimator of em, pivot, pivot\+em, got 'spectral'"),
         ("states", 0, "expected `states` of at least 1, got 0"),
+        ("seed", -1, "expected `seed` of at least 0, got -1: raise it"),
         ("min_count", 0, "expected `min_count` of at least 1, got 0"),
         ("max_steps", 0, "expected `max_steps` of at least 1, got 0"),
         ("prior", -1.0, "expected a finite `prior` of at least 0, got -1"),

@@ -56,13 +56,17 @@ class Options:
     def __post_init__(self) -> None:
         if self.estimator not in get_args(Estimator):
             raise SettingsError(
-                f"expected an estimator of {', '.join(get_args(Estimator))}, got {self.estimator!r}"
+                f"expected an estimator of {', '.join(get_args(Estimator))}, "
+                f"got {self.estimator!r}: choose one of them"
             )
-        for name in ("states", "min_count", "max_steps"):
-            if getattr(self, name) < 1:
-                raise SettingsError(f"expected `{name}` of at least 1, got {getattr(self, name)}")
+        for name, least in (("states", 1), ("seed", 0), ("min_count", 1), ("max_steps", 1)):
+            value = getattr(self, name)
+            if value < least:
+                raise SettingsError(f"expected `{name}` of at least {least}, got {value}: raise it")
         if not 0 <= self.prior < np.inf:
-            raise SettingsError(f"expected a finite `prior` of at least 0, got {self.prior}")
+            raise SettingsError(
+                f"expected a finite `prior` of at least 0, got {self.prior}: use 0 for none of it"
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +104,7 @@ def train_lm(
     if options.states > len(vocabulary.words):
         raise TrainingError(
             f"expected at most {len(vocabulary.words)} states, the size of the vocabulary, "
-            f"got {options.states}"
+            f"got {options.states}: ask for fewer or train on more text"
         )
     task = _Task(bigrams, held_out, options.prior, options.max_steps, on_step)
     pivot_steps = steps = 0

@@ -54,7 +54,7 @@ class KneserNey:
         if order < 1 or base**order > np.iinfo(np.int64).max:
             raise SettingsError(
                 f"expected an order from 1 whose n-grams of {base} words have 63-bit keys, "
-                f"got {order}"
+                f"got {order}: choose a lower one from 1 up"
             )
         seen = _windows(vocabulary, texts, order)
         seen = seen[(seen != BEFORE_START).all(axis=1)]
@@ -91,7 +91,7 @@ class KneserNey:
         if not len(scored):
             raise InputError(
                 f"expected a known word to score, got {len(windows)} words, all unknown "
-                "to the model"
+                "to the model: choose text like what it was trained on"
             )
         return float(np.exp(-np.mean(np.log(self.probabilities(scored)))))
 

@@ -92,7 +92,10 @@ class LanguageModel:
             temporary.replace(path)
         except OSError as error:
             temporary.unlink(missing_ok=True)
-            raise StoreError(f"cannot write the language model {path}: {error.strerror}") from error
+            raise StoreError(
+                f"cannot write the language model {path}: {error.strerror}: check the folder, its "
+                "permissions and its space"
+            ) from error
 
     @classmethod
     def load(cls, path: Path) -> "LanguageModel":
@@ -141,7 +144,10 @@ def _read(path: Path) -> tuple[Header, Doubles, Doubles]:
             header = Header.model_validate_json(file["header"].tobytes())
             tables = [np.ascontiguousarray(file[name]) for name in ("contexts", "words")]
     except OSError as error:
-        raise StoreError(f"cannot read the language model {path}: {error}") from error
+        raise StoreError(
+            f"expected a readable language model, got {error.strerror!r} at {path}: check the path "
+            "and its permissions"
+        ) from error
     except ValidationError as error:
         first = error.errors()[0]
         at = ".".join(str(part) for part in first["loc"])
@@ -150,8 +156,8 @@ def _read(path: Path) -> tuple[Header, Doubles, Doubles]:
         ) from error
     except NOT_OURS as error:
         raise StoreError(
-            f"expected a language model in {path}, got a torn or foreign file ({error}): "
-            "train the model again"
+            f"expected a language model in {path}, got a torn or foreign file: name one that "
+            "`lpcfg lm train` wrote, or train the model again"
         ) from error
     return header, tables[0], tables[1]
 
