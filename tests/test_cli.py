@@ -12,16 +12,20 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from math import exp
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pytest
 import typer
 
 from lpcfg.cli import app, main
+from lpcfg.cli.lm import Estimator as LmEstimator
 from lpcfg.cli.options import Objective
+from lpcfg.cli.train import Estimator
 from lpcfg.engine.decode import OBJECTIVES
+from lpcfg.lm import estimate as lm
 from lpcfg.store import Bundle, publish
+from lpcfg.train.estimators import ESTIMATORS
 from lpcfg.trees import parse_tree, read
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
@@ -100,6 +104,14 @@ def test_every_help_has_an_example_of_its_own(
     assert re.search(rf"Example: .*\b{name}\b", text)
 
 
+@pytest.mark.parametrize(
+    "name", [name for name, one in COMMANDS.items() if not hasattr(one, "commands")]
+)
+def test_every_command_but_the_service_prints_json(name: str) -> None:
+    options = {option for one in COMMANDS[name].params for option in one.opts}
+    assert ("--json" in options) is (name != "lpcfg serve")  # whose logs are JSON
+
+
 def test_help_imports_nothing_heavy() -> None:
     code = (
         "import sys; from lpcfg.cli import main; main(['--help']); "
@@ -137,6 +149,11 @@ def test_nothing_asked_shows_the_help_and_is_wrong_usage(
             ["parse", "m", "--output", "svg", "--json"],
             "Invalid value for --json: --output svg says otherwise: omit one "
             "(see `lpcfg parse --help`)",
+        ),
+        (
+            ["models", "list", "--store", ""],
+            "Invalid value for '--store': expected a folder or a URL, got nothing: name one or "
+            "omit it (see `lpcfg models list --help`)",
         ),
         (
             ["sample", "g.toml", "--enumerate", "--count", "2"],
@@ -201,7 +218,10 @@ def test_a_closed_stream_is_an_empty_one(closed: str, small_store: str) -> None:
 def test_a_file_name_that_is_not_utf8_can_be_told(small_store: str) -> None:
     done = run("parse", "small", "\udcff.txt", "--store", small_store)
     assert done.returncode == 1
-    assert done.stderr == "lpcfg: error: \\udcff.txt: No such file or directory\n"
+    assert done.stderr == (
+        "lpcfg: error: expected a readable file, got 'No such file or directory' at \\udcff.txt: "
+        "check the path and its permissions\n"
+    )
 
 
 def test_interrupting_a_command_ends_it_quietly(small_store: str) -> None:
@@ -289,18 +309,68 @@ def test_train_publishes_and_prints_name_stages_and_scores(
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--estimator", "magic"], "expected an estimator among"),
-        (["--estimator", "counts", "--states", "4"], "expected a setting of counts, got `states`"),
-        (["--name", "No Name"], "expected a model name of 1 to 64 characters"),
+        (["--estimator", "magic"], " for '--estimator': 'magic' is not one of 'counts', "),
+        (["--states", "0"], " for '--states'"),
+        (["--seed", "-1"], " for '--seed'"),
+        (["--workers", "0"], " for '--workers'"),
+        (["--rare-threshold", "-1"], " for '--rare-threshold'"),
+        (["--smoothing", "maybe"], " for '--smoothing': 'maybe' is not one of 'on', 'none'"),
+        (["--cut", "1"], ": expected `cut` from 0 up to but not 1, got 1.0"),
+        (["--cut", "nan"], ": expected `cut` from 0 up to but not 1, got nan"),
+        (
+            ["--estimator", "counts", "--states", "4"],
+            ": expected a setting of counts, got `states`",
+        ),
+        (["--name", "No Name"], " for --name: expected a model name of 1 to 64 characters"),
     ],
 )
-def test_train_refuses_what_it_cannot_do(
+def test_options_of_train_that_cannot_be_are_wrong_usage(
     options: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     command = ["train", str(SMALL), "--name", "mine", "--store", str(tmp_path), *options]
+    assert main(command) == 2
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert shown.err.startswith(f"lpcfg: error: Invalid value{message}")
+    assert shown.err.endswith("(see `lpcfg train --help`)\n")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (None, "expected a readable TOML file, got 'No such file or directory' at"),
+        ("seed = -1", "{file}: expected `seed` of at least 0, got -1"),
+        ('[[members]]\nestimator = "magic"', "{file}: expected an estimator among counts, "),
+        ("[[members]]\nstates = 0", "{file}: expected `states` of at least 1, got 0"),
+    ],
+)
+def test_what_a_configuration_file_cannot_say_is_a_failure(
+    content: str | None, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file, store = tmp_path / "config.toml", tmp_path / "store"
+    if content is not None:
+        file.write_text(content, encoding="utf-8")
+    command = ["train", str(SMALL), "--name", "mine", "--store", str(store)]
+    assert main([*command, "--config", str(file)]) == 1
+    assert capsys.readouterr().err.startswith(f"lpcfg: error: {message.format(file=file)}")
+    assert not store.exists()
+
+
+def test_train_knows_before_it_learns_that_it_cannot_publish(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").touch()
+    command = ["train", str(SMALL), "--name", "mine", "--store", str(tmp_path / "file" / "store")]
     assert main(command) == 1
-    assert f"lpcfg: error: {message}" in capsys.readouterr().err
-    assert not list(tmp_path.rglob("manifest.json"))
+    shown = capsys.readouterr().err
+    assert shown.startswith(f"lpcfg: error: cannot publish mine into {tmp_path}/file/store: Not a ")
+    assert shown.count("\n") == 1
+
+
+def test_estimators_are_those_that_there_are() -> None:
+    assert tuple(Estimator) == tuple(ESTIMATORS)
+    assert tuple(LmEstimator) == get_args(lm.Estimator)
 
 
 def test_options_come_before_the_configuration_file(
@@ -472,7 +542,7 @@ def test_score_says_how_probable_trees_are_or_why_not(
     assert good["conditional_log_probability"] == pytest.approx(difference)
     assert -1 < difference <= 0
     assert (bad["log_probability"], bad["sign"]) == (None, 0)
-    assert "`S → XX YY`" in bad["reason"]
+    assert bad["reason"] == "the grammar does not have the label `XX`, the label `YY`"
     assert empty["reason"] == "nothing is left of the tree without its traces"
     assert main(["score", "small", str(file), "--store", small_store]) == 0
     lines = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
@@ -538,5 +608,32 @@ def test_language_models_are_trained_and_evaluated(
     assert main(["lm", "evaluate", model, str(text), "--json"]) == 0
     perplexity = json.loads(capsys.readouterr().out)["perplexity"]
     assert perplexity == pytest.approx(printed["dev_perplexity"])
-    assert main(["lm", "train", *command[2:], "--estimator", "guess"]) == 1
-    assert "expected an estimator of em, pivot, pivot+em" in capsys.readouterr().err
+    packed = tmp_path / "text.txt.gz"
+    packed.write_bytes(gzip.compress(text.read_bytes()))
+    assert main(["lm", "evaluate", model, str(packed), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"perplexity": perplexity}
+
+
+@pytest.mark.parametrize(
+    "options",
+    [["--estimator", "guess"], ["--states", "0"], ["--seed", "-1"], ["--min-count", "0"]],
+    ids=lambda options: options[0],
+)
+def test_options_of_lm_train_that_cannot_be_are_wrong_usage(
+    options: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["lm", "train", str(SMALL), "--dev", str(SMALL), "--output", str(tmp_path / "lm.npz")]
+    assert main([*command, *options]) == 2
+    assert f"Invalid value for '{options[0]}'" in capsys.readouterr().err
+
+
+def test_lm_train_knows_before_it_learns_that_it_cannot_write(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    nowhere = tmp_path / "no" / "lm.npz"
+    command = ["lm", "train", str(SMALL), "--dev", str(SMALL), "--output", str(nowhere)]
+    assert main(command) == 1
+    assert capsys.readouterr().err == (
+        f"lpcfg: error: expected a file to write, got {nowhere}, but there is no folder "
+        f"{nowhere.parent}: make it or choose another\n"
+    )

@@ -244,9 +244,9 @@ def test_scores_as_tables() -> None:
         "\n"
         "tokens        precision   recall       F1    count\n"
         "1-10             100.00    75.00    85.71        2\n"
-        "11-20              0.00     0.00     0.00        0\n"
-        "21-40              0.00     0.00     0.00        0\n"
-        "41+                0.00     0.00     0.00        0\n"
+        "11-20                 –        –        –        0\n"
+        "21-40                 –        –        –        0\n"
+        "41+                   –        –        –        0\n"
         "\n"
         "label         precision   recall       F1    count\n"
         "NP               100.00    75.00    85.71        4\n"
@@ -254,6 +254,15 @@ def test_scores_as_tables() -> None:
         "PP               100.00   100.00   100.00        1\n"
         "VP               100.00   100.00   100.00        1\n"
     )
+
+
+def test_shares_of_nothing_are_dashes_and_shares_that_are_zero_are_zeros() -> None:
+    """WHNP is predicted where gold has an NP, so that neither is ever right."""
+    lines = render(score([pair("(NP (DT the) (NN dog))", "(WHNP (DT the) (NN dog))")])).splitlines()
+    assert lines[-2:] == [
+        "NP                    –     0.00     0.00        1",
+        "WHNP               0.00        –     0.00        0",
+    ]
 
 
 def test_every_gold_tree_scores_full_marks_against_itself(treebanks: Path) -> None:

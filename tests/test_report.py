@@ -92,7 +92,9 @@ def test_the_page_shows_the_scores_of_dev(told: Stored) -> None:
     assert f"<dt>F1, strict</dt><dd>{dev['f1']:.1f}</dd>" in drawn
     assert f"error {dev['raw_calibration_error']:.4f}" in drawn
     for group in (*dev["by_length"].items(), *list(dev["by_label"].items())[:LABELS]):
-        assert f"<title>{group[0]}: precision {group[1]['precision']:.1f}" in drawn
+        shown = f"<title>{group[0]}: precision {group[1]['precision']:.1f}" in drawn
+        assert shown is (group[1]["count"] > 0)
+    assert "41+" not in drawn  # there are no such sentences
     assert "64 sentences of the dev trees" in drawn
 
 
@@ -201,6 +203,49 @@ def test_heat_frames_what_was_kept() -> None:
 def test_report_prints_the_page(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["report", "told", "--store", str(store)]) == 0
     assert capsys.readouterr().out == page(load("told", store))
+
+
+def test_report_as_json_holds_what_the_page_shows(
+    store: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "told.html"
+    assert main(["report", "told", "--store", str(store), "--json", "-o", str(file)]) == 0
+    printed, stored = json.loads(capsys.readouterr().out), load("told", store)
+    assert file.read_text(encoding="utf-8") == page(stored)
+    assert printed["page"] == str(file)
+    assert (printed["name"], printed["version"]) == ("told", 1)
+    assert (printed["hash"], printed["facts"]) == (stored.reference.hash, facts_of(stored))
+    evaluation = printed["evaluation"]
+    assert evaluation.pop("on") == "the dev trees, when it was trained"
+    assert evaluation == facts_of(stored)["dev"]
+    assert printed["calibration_map"] == stored.grammar.get("calibration")
+    assert printed["files"]["CARD.md"] == len(stored.card.encode())
+    assert sum(printed["arrays"].values()) == sum(array.nbytes for array in stored.tensors.values())
+
+
+def test_report_as_json_writes_no_page_unless_asked(
+    store: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["report", "mute", "--store", str(store), "--treebank", str(SMALL), "--json"]
+    assert main(command) == 0
+    (line,) = capsys.readouterr().out.splitlines()
+    printed = json.loads(line)
+    assert (printed["page"], printed["facts"]) == (None, {})
+    assert printed["evaluation"]["on"] == "small.mrg, predicted tags"
+    assert printed["evaluation"]["sentences"] == 64
+
+
+@pytest.mark.parametrize(
+    ("output", "problem"),
+    [(".", "which is a folder: add"), ("no/page.html", "but there is no folder .*no: make it")],
+)
+def test_report_knows_before_it_evaluates_that_it_cannot_write(
+    output: str, problem: str, store: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["report", "mute", "--store", str(store), "--treebank", str(SMALL)]
+    assert main([*command, "--output", str(tmp_path / output)]) == 1
+    shown = capsys.readouterr()
+    assert re.fullmatch(f"lpcfg: error: expected a file to write, got .*, {problem}.*\n", shown.err)
 
 
 def test_report_evaluates_on_a_treebank_and_writes_a_file(

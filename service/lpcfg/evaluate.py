@@ -181,7 +181,7 @@ def score(pairs: Iterable[Pair]) -> Scores:
 
 
 def render(scores: Scores) -> str:
-    """The scores as tables for people."""
+    """The scores as tables for people; – is a share of nothing."""
     lines = [
         f"sentences        {scores.sentences:8,}   failures {scores.failures:,}",
         f"precision        {scores.brackets.precision:8.2f}",
@@ -200,7 +200,15 @@ def render(scores: Scores) -> str:
 
 def _row(name: str, group: Group) -> str:
     counts = group.brackets
-    return f"{name}  {counts.precision:9.2f} {counts.recall:8.2f} {counts.f1:8.2f} {group.count:8,}"
+    precision, recall, f1 = (
+        f"{share:.2f}" if whole else "–"
+        for share, whole in (
+            (counts.precision, counts.predicted),
+            (counts.recall, counts.gold),
+            (counts.f1, counts.gold + counts.predicted),
+        )
+    )
+    return f"{name}  {precision:>9} {recall:>8} {f1:>8} {group.count:8,}"
 
 
 @dataclass(frozen=True, slots=True)

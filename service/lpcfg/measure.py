@@ -109,9 +109,13 @@ def measure(
     *,
     tags: Tags = "predicted",
     objective: str = "max-rule",
+    workers: int = 1,
     progress: Progress | None = None,
 ) -> Measured:
-    """Parse the words of normalized trees, with their tags if `tags` is gold, and compare."""
+    """Parse the words of normalized trees, with their tags if `tags` is gold, and compare.
+
+    Spans are looked at afterwards, by so many workers, so that parsing is timed alone.
+    """
     show = progress or (lambda *_: None)
     sentences = [sentence_of(tree, tags) for tree in gold]
     options = Options(objective=objective)
@@ -119,7 +123,7 @@ def measure(
     analyses, seconds = _parsed(parser, sentences, options, show)
     return Measured(
         scores=score(zip(gold, map(_tree, analyses), strict=True)),
-        examined=examine(parser, gold, tags=tags, progress=show),
+        examined=examine(parser, gold, tags=tags, workers=workers, progress=show),
         seconds=seconds,
         partial=sum(analysis.status == "partial" for analysis in analyses),
         negative=sum(analysis.negative for analysis in analyses),

@@ -45,7 +45,14 @@ def evaluate(
             else f"expected trees with words in {', '.join(treebanks)}, got none: check the files"
         )
     with progress() as show:
-        measured = measure(parser, gold, tags=tags.value, objective=objective.value, progress=show)
+        measured = measure(
+            parser,
+            gold,
+            tags=tags.value,
+            objective=objective.value,
+            workers=settings.threads,
+            progress=show,
+        )
     if json:
         result_json({"model": str(parser.reference), **measured.as_dict()})
     else:

@@ -1,12 +1,13 @@
 """`lpcfg lm`: bigram language models with latent classes."""
 
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from lpcfg.cli.options import Json
-from lpcfg.cli.terminal import progress, result, result_json
+from lpcfg.cli.terminal import check_output, progress, result, result_json
 
 app = typer.Typer(
     help="Train and evaluate bigram language models with latent classes.",
@@ -15,8 +16,17 @@ app = typer.Typer(
 )
 
 Text = Annotated[
-    Path, typer.Argument(metavar="TEXT", help="One sentence a line, blanks between tokens.")
+    Path,
+    typer.Argument(metavar="TEXT", help="One sentence a line, blanks between tokens; also .gz."),
 ]
+
+
+class Estimator(StrEnum):
+    """How a language model's numbers are learned."""
+
+    EM = "em"
+    PIVOT = "pivot"
+    PIVOT_EM = "pivot+em"
 
 
 @app.command(
@@ -26,17 +36,20 @@ def train(
     text: Text,
     dev: Annotated[Path, typer.Option(metavar="TEXT", help="Text that decides when to stop.")],
     output: Annotated[Path, typer.Option(metavar="FILE.npz", help="Where the model goes.")],
-    estimator: Annotated[str, typer.Option(help="em, pivot or pivot+em.")] = "pivot+em",
-    states: Annotated[int, typer.Option(metavar="M", help="Latent classes.")] = 256,
-    seed: Annotated[int, typer.Option(help="Where all randomness starts.")] = 0,
-    min_count: Annotated[int, typer.Option(help="Rarer words are one unknown word.")] = 2,
+    estimator: Annotated[
+        Estimator, typer.Option(help="How it learns: see docs/language_model.md.")
+    ] = Estimator.PIVOT_EM,
+    states: Annotated[int, typer.Option(metavar="M", min=1, help="Latent classes.")] = 256,
+    seed: Annotated[int, typer.Option(min=0, help="Where all randomness starts.")] = 0,
+    min_count: Annotated[int, typer.Option(min=1, help="Rarer words are one unknown word.")] = 2,
     json: Json = False,
 ) -> None:
     """Learn p(w2 | w1) = Σ r(h | w1) s(w2 | h) and write it to a file."""
     from lpcfg.lm.corpus import read_sentences
     from lpcfg.lm.estimate import Options, Step, train_lm
 
-    options = Options(estimator=estimator, states=states, seed=seed, min_count=min_count)  # type: ignore[arg-type]  # checked by Options
+    options = Options(estimator.value, states=states, seed=seed, min_count=min_count)
+    check_output(output)  # before all the work, not after
     with progress() as show:
 
         def on_step(step: Step) -> None:

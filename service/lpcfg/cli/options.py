@@ -1,9 +1,13 @@
 """Options that several commands share, worded once."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import StrEnum
 from typing import Annotated
 
 import typer
+
+from lpcfg.errors import LpcfgError
 
 
 class Tags(StrEnum):
@@ -21,6 +25,21 @@ class Objective(StrEnum):
     MAX_PRODUCT = "max-product"
 
 
+@contextmanager
+def wrong_usage(option: str | None = None) -> Iterator[None]:
+    """What is refused inside was given as an option, so that the command was not understood."""
+    try:
+        yield
+    except LpcfgError as error:
+        raise typer.BadParameter(str(error), param_hint=option) from error
+
+
+def _named(store: str | None) -> str | None:
+    if store == "":
+        raise typer.BadParameter("expected a folder or a URL, got nothing: name one or omit it")
+    return store
+
+
 Model = Annotated[
     str,
     typer.Argument(
@@ -32,6 +51,7 @@ Store = Annotated[
     str | None,
     typer.Option(
         metavar="DIR",
+        callback=_named,
         help="Model store, a folder or an fsspec URL; LPCFG_MODEL_STORE where it is not given.",
     ),
 ]

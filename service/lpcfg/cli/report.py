@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
-from lpcfg.cli.options import Model, Store, Tags
-from lpcfg.cli.terminal import note, progress, result
+from lpcfg.cli.options import Json, Model, Store, Tags
+from lpcfg.cli.terminal import check_output, note, progress, result, result_json
 from lpcfg.errors import InputError
 from lpcfg.settings import read_settings
 
@@ -31,22 +31,27 @@ def report(
         typer.Option("--output", "-o", metavar="FILE.html", help="Written instead of stdout."),
     ] = None,
     store: Store = None,
+    json: Json = False,
 ) -> None:
     """Draw a model: scores by length and label, calibration, singular values, sizes, training.
 
     The page is one HTML file that needs nothing else. Scores are those of the training's --dev
-    trees, or those on --treebank.
+    trees, or those on --treebank. With --json, what the page shows is printed as one object, and
+    `page` says where --output wrote it.
     """
     if tags is not None and not treebank:
         raise typer.BadParameter("there is nothing to parse: add --treebank", param_hint="--tags")
     from lpcfg.measure import measure
     from lpcfg.model import from_bundle
     from lpcfg.parser import Parser
-    from lpcfg.report.page import Evaluation, page
+    from lpcfg.report.page import Evaluation, page, told
     from lpcfg.store import load
     from lpcfg.trees import normalize, read
 
-    stored = load(model, read_settings(model_store=store).model_store)
+    settings = read_settings(model_store=store)
+    stored = load(model, settings.model_store)
+    if output is not None:
+        check_output(output)  # before all the work, not after
     evaluation = None
     if treebank:
         gold = [tree for raw in read(treebank) if (tree := normalize(raw)) is not None]
@@ -56,12 +61,19 @@ def report(
             )
         used = tags or Tags.PREDICTED
         with progress() as show:
-            measured = measure(Parser(from_bundle(stored)), gold, tags=used.value, progress=show)
+            measured = measure(
+                Parser(from_bundle(stored)),
+                gold,
+                tags=used.value,
+                workers=settings.threads,
+                progress=show,
+            )
         title = ", ".join(Path(name).name for name in treebank)
         evaluation = Evaluation(f"{title}, {used.value} tags", measured.as_dict())
-    drawn = page(stored, evaluation)
-    if output is None:
-        result(drawn.rstrip("\n"))
-    else:
-        output.write_text(drawn, encoding="utf-8")
+    if output is not None:
+        output.write_text(page(stored, evaluation), encoding="utf-8")
         note(f"{stored.reference} is drawn in {output}")
+    if json:
+        result_json({**told(stored, evaluation), "page": output and str(output)})
+    elif output is None:
+        result(page(stored, evaluation).rstrip("\n"))

@@ -17,7 +17,9 @@ def score(
     model: Model,
     file: Annotated[
         Path | None,
-        typer.Argument(metavar="FILE", help="Penn brackets; standard input where it is left out."),
+        typer.Argument(
+            metavar="FILE", help="Penn brackets, also .gz; standard input where it is left out."
+        ),
     ] = None,
     store: Store = None,
     json: Json = False,

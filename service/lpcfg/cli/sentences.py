@@ -49,6 +49,11 @@ def lines(file: Path | None) -> Iterator[str]:
         raise InputError(
             f"expected a whole gzip file, got {name}, which is torn: compress it again"
         ) from error
+    except OSError as error:
+        raise InputError(
+            f"expected a readable file, got {error.strerror!r} at {name}: check the path and its "
+            "permissions"
+        ) from error
     except UnicodeDecodeError as error:
         raise InputError(
             f"expected UTF-8 in {name}, got {error.object[error.start : error.end]!r}: convert it"

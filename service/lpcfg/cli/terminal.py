@@ -1,9 +1,13 @@
 """What people and scripts see: results on stdout, everything else on stderr."""
 
 import json
+import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
+
+from lpcfg.errors import InputError
 
 Progress = Callable[[str, int, int], None]
 """Told what is being done, and how many of how many items are (of 0: nobody knows)."""
@@ -30,6 +34,19 @@ def result_table(rows: Iterable[Sequence[str]]) -> None:
 def note(text: str) -> None:
     """A line about what could not be done as asked."""
     sys.stderr.write(f"lpcfg: {text}\n")
+
+
+def check_output(path: Path) -> None:
+    """Refuse a file that cannot be written: for commands that work long before they write it."""
+    if path.is_dir():
+        problem = "which is a folder: add a file's name"
+    elif not path.parent.is_dir():
+        problem = f"but there is no folder {path.parent}: make it or choose another"
+    elif not os.access(path if path.exists() else path.parent, os.W_OK):
+        problem = "where this user may not write: choose another place"
+    else:
+        return
+    raise InputError(f"expected a file to write, got {path}, {problem}")
 
 
 @contextmanager

@@ -6,9 +6,21 @@ from typing import Annotated
 
 import typer
 
-from lpcfg.cli.options import Json, Store, Treebanks
+from lpcfg.cli.options import Json, Store, Treebanks, wrong_usage
 from lpcfg.cli.terminal import progress, result, result_json
 from lpcfg.settings import read_settings
+
+
+class Estimator(StrEnum):
+    """How a model's numbers are learned."""
+
+    COUNTS = "counts"
+    SPECTRAL = "spectral"
+    CLUSTERING = "clustering"
+    CLUSTERING_EM = "clustering+em"
+    EM = "em"
+    PIVOT = "pivot"
+    PIVOT_EM = "pivot+em"
 
 
 class Switch(StrEnum):
@@ -30,18 +42,18 @@ def train(
         typer.Option(metavar="FILE", help="Trees to evaluate on; may be given several times."),
     ] = None,
     estimator: Annotated[
-        str | None,
-        typer.Option(help="How it learns: counts, spectral, ...; docs/training.md has them all."),
+        Estimator | None,
+        typer.Option(help="How it learns, in place of an ensemble: see docs/training.md."),
     ] = None,
     states: Annotated[
-        int | None, typer.Option(metavar="M", help="Most latent states of a symbol.")
+        int | None, typer.Option(metavar="M", min=1, help="Most latent states of a symbol.")
     ] = None,
     config: Annotated[
         Path | None,
         typer.Option(metavar="FILE.toml", help="Everything else: see docs/training.md."),
     ] = None,
     store: Store = None,
-    seed: Annotated[int | None, typer.Option(help="Where all randomness starts.")] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="Where all randomness starts.")] = None,
     workers: Annotated[
         int | None, typer.Option(min=1, help="Processes; by default one per core.")
     ] = None,
@@ -81,12 +93,13 @@ def train(
     """
     if workers is not None and scheduler is not None:
         raise typer.BadParameter("expected --workers or --scheduler, got both: omit one of them")
+    from lpcfg.store import check_name
     from lpcfg.train.config import TrainingConfig, overridden, read_config
     from lpcfg.train.pipeline import train_and_publish
 
     settings = read_settings(model_store=store, threads=workers)
     options = {
-        "estimator": estimator,
+        "estimator": estimator and estimator.value,
         "states": states,
         "seed": seed,
         "rare_threshold": rare_threshold,
@@ -95,10 +108,15 @@ def train(
         "cut": cut,
         "exact": exact,
     }
+    with wrong_usage("--name"):
+        check_name(name)
+    from_file = read_config(config) if config else TrainingConfig()
+    with wrong_usage():
+        configuration = overridden(from_file, options)
     with progress() as show:
         reference, report = train_and_publish(
             treebanks,
-            overridden(read_config(config) if config else TrainingConfig(), options),
+            configuration,
             store=settings.model_store,
             name=name,
             dev=dev,

@@ -35,9 +35,7 @@ def page(stored: Stored, evaluation: Evaluation | None = None) -> str:
     """The whole page. Without an evaluation, scores are those on dev when the model was trained."""
     manifest: Facts = stored.manifest
     facts: Facts = manifest.get("facts") or {}
-    dev = facts.get("dev")
-    if evaluation is None and dev:
-        evaluation = Evaluation("the dev trees, when it was trained", dev)
+    evaluation, dev = evaluation or _on_dev(facts), facts.get("dev")
     sections = [
         *(_scored(evaluation, stored) if evaluation else ()),
         _unseen(dev) if dev else "",
@@ -53,6 +51,30 @@ def page(stored: Stored, evaluation: Evaluation | None = None) -> str:
         f"<title>{name} · lpcfg</title><style>{CSS}</style></head><body>\n"
         f"{_top(stored, facts, evaluation)}\n<main>\n{_joined(sections)}\n</main></body></html>\n"
     )
+
+
+def told(stored: Stored, evaluation: Evaluation | None = None) -> dict[str, Any]:
+    """What the page shows, for scripts."""
+    manifest: Facts = stored.manifest
+    facts: Facts = manifest.get("facts") or {}
+    evaluation = evaluation or _on_dev(facts)
+    reference = stored.reference
+    return {
+        "name": reference.name,
+        "version": reference.version,
+        "hash": reference.hash,
+        "created": manifest["created"],
+        "evaluation": evaluation and {"on": evaluation.title, **evaluation.scores},
+        "calibration_map": stored.grammar.get("calibration"),
+        "arrays": _array_bytes(manifest),
+        "files": {name: one["bytes"] for name, one in manifest["files"].items()},
+        "facts": facts,
+    }
+
+
+def _on_dev(facts: Facts) -> Evaluation | None:
+    dev = facts.get("dev")
+    return Evaluation("the dev trees, when it was trained", dev) if dev else None
 
 
 def _joined(sections: Iterable[str]) -> str:
@@ -106,6 +128,7 @@ def _scored(evaluation: Evaluation, stored: Stored) -> list[str]:
 def _f1(evaluation: Evaluation) -> str:
     scores = evaluation.scores
     labels = dict(list(scores["by_label"].items())[:LABELS])
+    lengths = {name: one for name, one in scores["by_length"].items() if one["count"]}
     return _section(
         "F1 by length and by label",
         f"{scores['sentences']:,} sentences of {escape(evaluation.title)}: "
@@ -113,7 +136,7 @@ def _f1(evaluation: Evaluation) -> str:
         f"F1 {scores['f1']:.1f} (strict; EVALB would print {scores['evalb_f1']:.1f}), "
         f"{scores['failures']:,} failures. Strokes on the bars are precision and recall.",
         '<div class="side">'
-        + _figure("by tokens in the sentence", _groups(scores["by_length"], "sentences"))
+        + _figure("by tokens in the sentence", _groups(lengths, "sentences"))
         + _figure(f"the {len(labels)} most frequent labels", _groups(labels, "in gold trees"))
         + "</div>"
         + _folded(
@@ -123,7 +146,9 @@ def _f1(evaluation: Evaluation) -> str:
                 (
                     (
                         name,
-                        *(f"{one[key]:.1f}" for key in ("precision", "recall", "f1")),
+                        f"{one['precision']:.1f}",
+                        f"{one['recall']:.1f}" if one["count"] else "–",
+                        f"{one['f1']:.1f}",
                         f"{one['count']:,}",
                     )
                     for name, one in scores["by_label"].items()
@@ -269,11 +294,7 @@ def _spectrum(title: str, member: Facts, counts: Mapping[str, int]) -> str:
 
 
 def _sizes(manifest: Facts, facts: Facts) -> str:
-    tensors: dict[str, int] = {}
-    for name, one in manifest["tensors"].items():
-        size = prod(one["shape"]) * _BYTES[one["dtype"]]
-        group = _room(name)
-        tensors[group] = tensors.get(group, 0) + size
+    tensors = _array_bytes(manifest)
     rows = sorted(tensors.items(), key=lambda item: -item[1])
     plot = bars(
         [Bar(name, size, _megabytes(size), f"{name}: {size:,} bytes") for name, size in rows],
@@ -295,6 +316,16 @@ def _sizes(manifest: Facts, facts: Facts) -> str:
         f'<div class="side">{_figure("arrays, by what they are for", plot)}'
         f"<div>{counted}{listed}</div></div>",
     )
+
+
+def _array_bytes(manifest: Facts) -> dict[str, int]:
+    """Bytes of the arrays in memory, by what they are for."""
+    tensors: dict[str, int] = {}
+    for name, one in manifest["tensors"].items():
+        group = _room(name)
+        size = prod(one["shape"]) * _BYTES[one["dtype"]]
+        tensors[group] = tensors.get(group, 0) + size
+    return tensors
 
 
 def _room(tensor: str) -> str:

@@ -51,6 +51,8 @@ def explained(action: str) -> Iterator[None]:
     except OSError as error:
         cure = _CURES.get(error.errno or 0, "check that the store is there and in order")
         problem = str(error) or type(error).__name__
+        if error.strerror and error.filename:
+            problem = f"{error.strerror} at {error.filename}"
         raise StoreError(f"cannot {action}: {problem}: {cure}") from error
 
 
