@@ -128,9 +128,9 @@ class Signed:
 
     def __init__(self, model: Model, parser: Parser) -> None:
         lexicon = model.lexicon
-        self._emit = Emitter(model.grammar, lexicon)
+        self._emit = Emitter(model.grammar, lexicon, model.tagger)
         self._coarse = Coarse(model.coarse, model.context, lexicon.tag_of, lexicon.chain_share)
-        self._member = fine.relative(model.members[0], model.coarse)
+        self._tables = fine.relative(model.members[0], model.coarse).tables
         self._labels = Labels.of(model.grammar)
         self._parser = parser
 
@@ -144,7 +144,7 @@ class Signed:
             (found,) = self._parser.parse([sentence])
             return found.parses[0].tree if found.parses else None
         total, _, item, edge = kernels.fine_pass(
-            pruned.chart, pruned.item, pruned.edge, self._member, pruned.length
+            pruned.chart, pruned.item, pruned.edge, self._tables, pruned.length
         )
         if magnitudes:
             item, edge = np.abs(item), np.abs(edge)

@@ -17,7 +17,7 @@ from lpcfg.parser import Parser
 from lpcfg.train import estimators
 from lpcfg.train.config import TrainingConfig, member
 from lpcfg.train.estimators import ESTIMATORS, Estimator, Job
-from lpcfg.train.held_out import FEWEST, HeldOut, split
+from lpcfg.train.held_out import FEWEST, LAG, HeldOut, split
 from lpcfg.train.pipeline import train
 from lpcfg.train.stages import Stages
 from lpcfg.train.treebank import Forest, forest_of, part_of, read_forest, strees_of
@@ -81,7 +81,7 @@ def test_the_map_tells_how_often_a_posterior_is_right_on_held_out_trees(tmp_path
     model, _ = train(bank(tmp_path, 9 * HIGH + LOW), COUNTS)
     held = HeldOut([parse_tree(HIGH)] * 60 + [parse_tree(LOW)] * 40, model, workers=2)
     stages = Stages()
-    fitted, before = held.calibration((), stages)
+    fitted, before = held.calibration((), (), stages)
     assert fitted is not None
     assert fitted.apply([0.1, 1.0]).tolist() == pytest.approx([0.4, 1.0])
     # S, VP and NP of a hundred sentences; the NPs are off by .3
@@ -93,6 +93,29 @@ def test_f1_is_that_of_the_members_on_the_held_out_trees() -> None:
     model = small_models.spectral()
     held = HeldOut(small_models.trees(), model, workers=1)
     assert held.f1(*model.members) > held.f1() > 0
+
+
+def test_a_member_weighs_less_the_more_its_f1_lags_behind_the_best() -> None:
+    model = small_models.spectral()
+    (good,) = model.members
+    bad = replace(good, left=np.ones_like(good.left), right=np.ones_like(good.right))
+    held = HeldOut(small_models.trees(), model, workers=1)
+    lag = held.f1(good) - held.f1(bad)
+    assert lag > 0
+    stages = Stages()
+    found = held.weights([bad, good], stages)
+    assert found == (pytest.approx(np.exp(-lag / LAG)), 1.0)
+    assert [stage.name for stage in stages.records] == ["weights"]
+    assert held.weights([good], stages) == ()
+
+
+def test_what_is_published_weighs_its_members_as_held_out_trees_say(tmp_path: Path) -> None:
+    several = TrainingConfig(members=(member("spectral"), member("spectral", states=1)))
+    model, report = train(numbered(tmp_path, 1000), several)
+    assert model.weights == report.held_out["weights"]
+    assert len(model.weights) == 2
+    unweighted, _ = train(SMALL, several)  # too few trees to hold any out
+    assert unweighted.weights == ()
 
 
 def test_estimators_choose_by_f1_on_held_out_trees(

@@ -22,6 +22,7 @@ def full() -> Model:
     """A model with everything a model can have."""
     return replace(
         small_models.spectral(members=2),
+        weights=(0.5, 1.0),
         calibration=MonotoneMap.from_lists([[0.0, 0.5, 1.0], [0.0, 0.25, 1.0]]),
     )
 
@@ -55,6 +56,7 @@ def test_an_exact_bundle_gives_the_model_back_bit_for_bit() -> None:
     assert back.fallback is not None
     assert differing(model.fallback.grammar, back.fallback.grammar) == []
     assert differing(model.fallback.coarse, back.fallback.coarse) == []
+    assert back.weights == model.weights == (0.5, 1.0)
     assert model.calibration is not None
     assert back.calibration is not None
     assert back.calibration.as_lists() == model.calibration.as_lists()
@@ -141,7 +143,7 @@ def test_a_model_of_counts_alone_has_no_members_and_one_state() -> None:
     assert back.tagger is None
 
 
-OPTIONAL = {"fallback", "calibration", "tagger"}
+OPTIONAL = {"fallback", "calibration", "tagger", "weights"}
 NAMES = sorted(
     [("grammar", name) for name in bundle(full(), exact=False).grammar if name not in OPTIONAL]
     + [("tensors", name) for name in bundle(full(), exact=False).tensors]
@@ -185,3 +187,9 @@ def test_coarse_tables_hold_rule_probabilities_and_leave_words_to_the_lexicon() 
     assert [tables.dense(r).item() for r in range(grammar.n_rules)] == q.tolist()
     assert (tables.c_inf == 1).all()
     assert (tables.states == 1).all()
+
+
+@pytest.mark.parametrize("weights", [(1.0,), (1.0, 0.0), (1.0, float("nan"))])
+def test_every_member_has_a_weight_above_zero_or_none_has(weights: tuple[float, ...]) -> None:
+    with pytest.raises(GrammarError, match="a weight above 0 for each of 2 members, got"):
+        replace(full(), weights=weights)

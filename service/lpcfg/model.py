@@ -38,7 +38,8 @@ class Model:
     """Symbols, words, coarse tables and the members' tables.
 
     `horizontal` says how the trees were binarized; without members the coarse tables are the
-    model. `calibration` maps a raw span posterior to the share of such spans that is right, and
+    model. `weights` say how much each member counts beside the others, all alike where not given.
+    `calibration` maps a raw span posterior to the share of such spans that is right, and
     `tagger` has a say in the tags of words that come without.
     """
 
@@ -51,6 +52,20 @@ class Model:
     calibration: MonotoneMap | None = None
     horizontal: int = 0
     tagger: TagModel | None = None
+    weights: tuple[float, ...] = ()
+
+    def __post_init__(self) -> None:
+        given = self.weights
+        if given and (len(given) != len(self.members) or not all(w > 0 for w in given)):
+            raise GrammarError(
+                f"expected a weight above 0 for each of {len(self.members)} members, "
+                f"got {list(given)}: give one each, or none"
+            )
+
+    @property
+    def weighted(self) -> list[tuple[Tables, float]]:
+        """The members and how much each counts."""
+        return list(zip(self.members, self.weights or (1.0,) * len(self.members), strict=True))
 
     @property
     def states(self) -> int:
@@ -102,6 +117,8 @@ def to_bundle(
         "horizontal": model.horizontal,
         "members": len(model.members),
     }
+    if model.weights:
+        described["weights"] = model.weights
     if model.fallback is not None:
         other = model.fallback
         described["fallback"] = other.grammar.symbols[: other.grammar.n_internal]
@@ -169,6 +186,7 @@ def _model(described: dict[str, Any], tensors: Arrays) -> Model:
         calibration=MonotoneMap.from_lists(calibration) if calibration else None,
         horizontal=described["horizontal"],
         tagger=_tagger(described["tagger"], lexicon, tensors) if "tagger" in described else None,
+        weights=tuple(described.get("weights", ())),
     )
 
 

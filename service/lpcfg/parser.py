@@ -52,7 +52,7 @@ class _Stage:
         coarse: Tables,
         context: ContextTables,
         lexicon: Lexicon,
-        members: Sequence[Tables],
+        members: Sequence[fine.Member],
     ) -> None:
         self.grammar = grammar
         self.shift = grammar.n_symbols - len(lexicon.symbols)
@@ -63,7 +63,7 @@ class _Stage:
             tag = np.concatenate([front, tag[kept]])
             share = np.concatenate([front.astype(np.float64), share[kept]])
         self.coarse = Coarse(coarse, context, tag, share)
-        self.members = tuple(fine.relative(member, coarse) for member in members)
+        self.members = members
         self.labels = Labels.of(grammar)
         with np.errstate(divide="ignore"):
             self._log_q = np.log(coarse.parent * coarse.left * coarse.right)
@@ -107,9 +107,8 @@ class Parser:
         self.reference = reference
         self._thresholds = thresholds or Thresholds()
         self._emit = Emitter(model.grammar, model.lexicon, model.tagger)
-        self._stages = [
-            _Stage(model.grammar, model.coarse, model.context, model.lexicon, model.members)
-        ]
+        members = [fine.relative(one, model.coarse, weight) for one, weight in model.weighted]
+        self._stages = [_Stage(model.grammar, model.coarse, model.context, model.lexicon, members)]
         if (other := model.fallback) is not None:
             self._stages.append(
                 _Stage(other.grammar, other.coarse, other.context, model.lexicon, ())

@@ -58,7 +58,7 @@ class Signed:
 
 
 def signed(case: Case, chart: Pruned) -> Signed:
-    made = fine.relative(case.members[0], case.coarse)
+    made = fine.relative(case.members[0], case.coarse).tables
     total, exponent, item, edge = kernels.fine_pass(
         chart.chart, chart.item, chart.edge, made, chart.length
     )
@@ -67,7 +67,12 @@ def signed(case: Case, chart: Pruned) -> Signed:
 
 
 def posteriors(case: Case, chart: Pruned) -> fine.Posteriors:
-    return fine.posteriors(chart, [fine.relative(member, case.coarse) for member in case.members])
+    return weighted(case, chart, [1.0] * len(case.members))
+
+
+def weighted(case: Case, chart: Pruned, weights: list[float]) -> fine.Posteriors:
+    given = zip(case.members, weights, strict=True)
+    return fine.posteriors(chart, [fine.relative(one, case.coarse, w) for one, w in given])
 
 
 class Compared:
@@ -120,6 +125,21 @@ def test_interpreted_it_is_the_exact_engine_too(case: Case) -> None:
     with interpreted():
         chart = pruned(case)
         Compared(case.members[0], case.emissions, chart).check(signed(case, chart))
+
+
+@given(cases(members=2))
+def test_a_weight_of_three_is_three_members(case: Case) -> None:
+    chart = pruned(case)
+    found = weighted(case, chart, [3.0, 1.0])
+    one, other = case.members
+    thrice = posteriors(replace(case, members=(one, one, one, other)), chart)
+    alone = [posteriors(replace(case, members=(member,)), chart) for member in case.members]
+    # float64 sums of four numbers, relative to the largest of them
+    np.testing.assert_allclose(found.item, thrice.item, atol=1e-12)
+    np.testing.assert_allclose(found.edge, thrice.edge, atol=1e-12)
+    largest = max(1.0, *(float(np.abs(member.ratio).max()) for member in alone))
+    np.testing.assert_allclose(found.ratio, thrice.ratio, atol=1e-12 * largest)
+    assert found.sign == thrice.sign
 
 
 @given(cases(members=3))
@@ -247,6 +267,9 @@ def test_the_mean_of_trees_probabilities_over_members_and_of_none() -> None:
     values = [math.exp(fine.tree_ratio(chart, [one], 2)[1]) for one in made]
     assert fine.tree_ratio(chart, made, 2) == (1, pytest.approx(math.log(sum(values) / 2)))
     assert fine.tree_ratio(chart, [], 2) == (1, 0.0)
+    heavy = [fine.relative(members[0], coarse, 3.0), made[1]]
+    expected = math.log((3 * values[0] + values[1]) / 4)
+    assert fine.tree_ratio(chart, heavy, 2) == (1, pytest.approx(expected))
 
 
 @pytest.mark.parametrize("n", [200, 300])

@@ -393,7 +393,7 @@ def test_an_empty_chart_gives_no_fine_probability() -> None:
     found = case.prune()
     empty = type(found.chart)(*(column[:0] for column in found.chart))
     empty = empty._replace(edge_start=np.zeros(1, np.int64))
-    made = fine.relative(case.members[0], case.coarse)
+    made = fine.relative(case.members[0], case.coarse).tables
     for fine_pass in (kernels.fine_pass, kernels.fine_pass.py_func):
         total, exponent, item, edge = fine_pass(empty, np.empty(0), np.empty(0), made, 1)
         assert (total, exponent, len(item), len(edge)) == (0.0, 0, 0, 0)

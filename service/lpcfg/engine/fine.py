@@ -5,18 +5,26 @@ Members share grammar and coarse pass. Each gives every item and edge a signed p
 decodes and is served is the mean of the members' *votes*: magnitudes of posteriors, all divided
 by the largest where that is above 1. A p(x) that nearly cancelled makes a member's posteriors
 huge; as votes they weigh no more than another's (on gum/dev, four members: F1 82.2 with votes,
-81.4 with plain means).
+81.4 with plain means). Every mean over members is by their weights.
 """
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from lpcfg.engine import kernels
 from lpcfg.engine.coarse import Pruned
 from lpcfg.grammar import Doubles, Tables, frozen
+
+
+class Member(NamedTuple):
+    """Tables as the kernel reads them, and what their say weighs beside other members'."""
+
+    tables: kernels.Fine
+    weight: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,14 +49,14 @@ class Posteriors:
         return float((np.maximum(self.ratio - 1.0, 0.0) + np.maximum(-self.ratio, 0.0)).sum())
 
 
-def relative(tables: Tables, coarse: Tables) -> kernels.Fine:
-    """The tables divided by the coarse ones, in float32, as the kernel reads them."""
+def relative(tables: Tables, coarse: Tables, weight: float = 1.0) -> Member:
+    """The tables divided by the coarse ones, in float32."""
     q = np.array([coarse.dense(r).item() for r in range(coarse.grammar.n_rules)])
     sizes = tables.terms * tables.states[tables.grammar.rules[:, 0]]
     roots = np.repeat(np.asarray(coarse.c_one, np.float64), tables.states)
     c_one = np.divide(tables.c_one, roots, out=np.zeros(len(roots)), where=roots > 0)
     parent_start, left_start, right_start = tables.side_start
-    return kernels.Fine(
+    made = kernels.Fine(
         states=tables.states,
         terms=tables.terms,
         parent_start=parent_start,
@@ -62,52 +70,56 @@ def relative(tables: Tables, coarse: Tables) -> kernels.Fine:
         root_start=tables.root_offset,
         c_one=frozen(c_one.astype(np.float32)),
     )
+    return Member(made, weight)
 
 
-def posteriors(pruned: Pruned, members: Sequence[kernels.Fine]) -> Posteriors:
+def posteriors(pruned: Pruned, members: Sequence[Member]) -> Posteriors:
     """The mean of the members' votes; the coarse posteriors where no member gives any."""
     item, edge = np.zeros(len(pruned.item)), np.zeros(len(pruned.edge))
     ratio = np.zeros(len(pruned.item))
     totals = []
-    for member in members:
+    for tables, weight in members:
         total, exponent, of_item, of_edge = kernels.fine_pass(
-            pruned.chart, pruned.item, pruned.edge, member, pruned.length
+            pruned.chart, pruned.item, pruned.edge, tables, pruned.length
         )
         if total != 0.0 and math.isfinite(total):
-            totals.append((total, exponent))
-            ratio += of_item
-            largest = max(1.0, float(np.abs(of_item).max()))
-            item += np.abs(of_item) / largest
-            edge += np.abs(of_edge) / largest
+            totals.append((total, exponent, weight))
+            ratio += weight * of_item
+            vote = weight / max(1.0, float(np.abs(of_item).max()))
+            item += vote * np.abs(of_item)
+            edge += vote * np.abs(of_edge)
     if not totals:
         return Posteriors(
             pruned, pruned.item, pruned.edge, pruned.item, 1, pruned.log_probability, 0
         )
     sign, log = _mean(totals)
-    n = len(totals)
+    whole = sum(weight for *_, weight in totals)
     return Posteriors(
         pruned=pruned,
-        item=item / n,
-        edge=edge / n,
-        ratio=ratio / n,
+        item=item / whole,
+        edge=edge / whole,
+        ratio=ratio / whole,
         sign=sign,
         log_probability=pruned.log_probability + log,
-        negative=sum(total < 0 for total, _ in totals),
+        negative=sum(total < 0 for total, *_ in totals),
     )
 
 
-def tree_ratio(chart: kernels.Chart, members: Sequence[kernels.Fine], n: int) -> tuple[int, float]:
+def tree_ratio(chart: kernels.Chart, members: Sequence[Member], n: int) -> tuple[int, float]:
     """p(tree) over the coarse p(tree), as sign and log, of a chart that holds one tree alone."""
     ones = np.ones(len(chart.symbol)), np.ones(len(chart.rule))
     single = chart._replace(inside=ones[0], value=ones[1])
-    ratios = [kernels.fine_pass(single, *ones, member, n)[:2] for member in members]
+    ratios = [
+        (*kernels.fine_pass(single, *ones, tables, n)[:2], weight) for tables, weight in members
+    ]
     return _mean(ratios) if ratios else (1, 0.0)
 
 
-def _mean(ratios: Sequence[tuple[float, int]]) -> tuple[int, float]:
-    """The mean of numbers given with exponents of two, as sign and log."""
-    highest = max((exponent for value, exponent in ratios if value != 0.0), default=0)
-    mean = sum(value * 2.0 ** max(exponent - highest, -1000) for value, exponent in ratios)
-    if mean == 0.0:
+def _mean(ratios: Sequence[tuple[float, int, float]]) -> tuple[int, float]:
+    """The mean of numbers given with exponents of two and weights, as sign and log."""
+    highest = max((exponent for value, exponent, _ in ratios if value != 0.0), default=0)
+    total = sum(w * value * 2.0 ** max(exponent - highest, -1000) for value, exponent, w in ratios)
+    if total == 0.0:
         return 0, -math.inf
-    return int(np.sign(mean)), math.log(abs(mean) / len(ratios)) + highest * math.log(2.0)
+    whole = sum(weight for *_, weight in ratios)
+    return int(np.sign(total)), math.log(abs(total) / whole) + highest * math.log(2.0)

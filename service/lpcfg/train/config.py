@@ -2,7 +2,7 @@
 
     rare_threshold = 3
 
-    [[members]]                 # one, or several that are averaged
+    [[members]]                 # one, or several that vote
     estimator = "spectral"
     states = 16
 

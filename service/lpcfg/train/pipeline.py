@@ -134,12 +134,18 @@ def _train(
     examples, model, facts = _learned(learned, config, trees, workers, scheduler, stages)
     held_out_facts: Facts = {}
     if trees:
-        calibration, raw = HeldOut(trees, model, workers).calibration(model.members, stages)
-        held_out_facts = {"trees": len(trees), "raw_calibration": raw.as_dict()}
+        held = HeldOut(trees, model, workers)
+        weights = held.weights(model.members, stages)
+        calibration, raw = held.calibration(model.members, weights, stages)
+        held_out_facts = {
+            "trees": len(trees),
+            "weights": weights,
+            "raw_calibration": raw.as_dict(),
+        }
         if len(trees) > SPARED * forest.n_trees and not config.chooses_steps:
             again = stages.under("all trees")
             examples, model, facts = _learned(forest, config, (), workers, scheduler, again)
-        model = replace(model, calibration=calibration)
+        model = replace(model, weights=weights, calibration=calibration)
     report = TrainReport(
         configuration=config.as_json(),
         treebank={"fingerprint": forest.fingerprint, "licence": config.licence},
