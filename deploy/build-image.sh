@@ -24,6 +24,8 @@ if [ -z "$base" ]; then
       bookworm "$root"
     prefix=$(.venv/bin/python -c 'import sys; print(sys.base_prefix)')
     cp -R "$prefix/." "$root/usr/local/"
+    # what else is installed for that Python is nobody's business in an image, nor are its tests
+    rm -rf "$root"/usr/local/lib/python3.*/{site-packages,test}/*
     chroot "$root" ldconfig
     container=$(buildah from scratch)
     buildah copy --quiet "$container" "$root" /
