@@ -60,7 +60,10 @@ def trained() -> tuple[Model, Mapping[str, Any]]:
     )
     model, report = train(SMALL, config, dev=SMALL)
     line = MonotoneMap.from_lists([[0.0, 1.0], [0.0, 1.0]])
-    return replace(model, calibration=line), json.loads(json.dumps(report.as_json()))
+    weights = (1.0,) * len(model.members)
+    return replace(model, calibration=line, weights=weights), json.loads(
+        json.dumps(report.as_json())
+    )
 
 
 @cache
@@ -106,7 +109,7 @@ def test_the_page_names_every_fact() -> None:
     names |= {f"dev.parts.{key}" for part in dev["parts"] for key in part if key not in dev}
     told = documented("`facts` of the manifest")
     assert names <= told
-    held_out = {"held_out.trees", "held_out.raw_calibration"}
+    held_out = {f"held_out.{name}" for name in ("trees", "weights", "raw_calibration")}
     apart = {"dev", "members", "stages", "members.singular_values", *held_out}
     assert told - names <= apart
 

@@ -32,7 +32,7 @@ from lpcfg.errors import InputError
 from lpcfg.grammar import Emissions, Grammar, Tables
 from lpcfg.lexicon import Emitter, Lexicon
 from lpcfg.model import Model, from_bundle
-from lpcfg.scoring import Missing, tree_chart
+from lpcfg.scoring import Missing, never_a_root, tree_chart
 from lpcfg.store import Reference, load
 from lpcfg.tokens import penn_forms
 from lpcfg.trees import Tree, binarize
@@ -282,8 +282,8 @@ class Parser:
             return TreeScore(None, 0, log_sentence, None, chart.reason, chart.nodes)
         sign, log = own.tree_probability(chart)
         if sign == 0:
-            reason = f"`{stree.label}` is never a root"
-            return TreeScore(None, 0, log_sentence, None, reason, (0,))
+            unrooted = never_a_root(stree)
+            return TreeScore(None, 0, log_sentence, None, unrooted.reason, unrooted.nodes)
         if whole is None or stage is not own:
             reason = "pruning left no analysis of the sentence to compare the tree with"
             return TreeScore(log, sign, log_sentence, None, reason)
