@@ -499,7 +499,7 @@ def test_work_that_nobody_waits_for_is_not_begun() -> None:
 
 
 SOON = 0.25
-"""Seconds within which work on a sentence of 200 words stops (issue 4), on a core of its own."""
+"""Seconds within which work on a sentence of 200 words stops, on a core of its own."""
 
 
 class Gaps(Stop):

@@ -5,12 +5,14 @@ points of the text they come from (None where there is no text). Probabilities a
 calibrated where the model is; logs are natural.
 """
 
-import threading
 import time
 from dataclasses import dataclass, field
 from typing import Literal
 
+import numpy as np
+
 from lpcfg.errors import DeadlineError, Stopped
+from lpcfg.grammar import Bools
 from lpcfg.trees import Tree
 
 Status = Literal["parsed", "partial", "failed"]
@@ -166,7 +168,8 @@ class Stop:
 
     deadline: float | None = None
     """On the clock of time.monotonic."""
-    _cancelled: threading.Event = field(default_factory=threading.Event)
+    cancelled: Bools = field(default_factory=lambda: np.zeros(1, np.bool_))
+    """Its only element; compiled code looks at it too."""
 
     @classmethod
     def after(cls, seconds: float) -> "Stop":
@@ -175,11 +178,11 @@ class Stop:
 
     def cancel(self) -> None:
         """Stops the work, from any thread."""
-        self._cancelled.set()
+        self.cancelled[0] = True
 
     def check(self) -> None:
         """Raises Stopped once cancelled, DeadlineError once the deadline has passed."""
-        if self._cancelled.is_set():
+        if self.cancelled[0]:
             raise Stopped("the work was cancelled before it was done: nobody waits for it any more")
         if self.deadline is not None and time.monotonic() >= self.deadline:
             raise DeadlineError(

@@ -7,8 +7,10 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from lpcfg.analysis import Stop
 from lpcfg.engine import kernels
 from lpcfg.engine.coarse import TRIES, WIDER, Limits, Pruned, Thresholds, Unfinished
+from lpcfg.errors import Stopped
 from lpcfg.grammar import Grammar, literal_emissions
 from lpcfg.model import coarse_tables
 from tests.naive import Pcfg
@@ -21,6 +23,7 @@ from tests.small_charts import (
     edge_keys,
     exact,
     item_keys,
+    random_case,
 )
 from tests.strategies_grammar import random_emissions, random_grammar
 
@@ -232,3 +235,31 @@ def test_rules_stand_by_their_children() -> None:
         (a, b, c): (r, float(tables.parent[r]))
         for r, (a, b, c) in enumerate(grammar.rules.tolist())
     }
+
+
+class Unwanted(Stop):
+    """Work that is cancelled right after it was last asked for, and from another thread."""
+
+    def check(self) -> None:
+        super().check()
+        self.cancel()
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+def test_a_chart_is_left_as_it_is_once_nobody_wants_it(
+    compiled: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    case = random_case(np.random.default_rng(0), ["x", "x", "x"])
+    build = kernels.build_chart if compiled else kernels.build_chart.py_func
+    built: list[kernels.Chart] = []
+
+    def watched(*asked: object) -> kernels.Chart:
+        built.append(build(*asked))
+        return built[-1]
+
+    monkeypatch.setattr(kernels, "build_chart", watched)
+    coarse = coarse_of(case.coarse)
+    assert isinstance(coarse.prune(case.emissions, NOTHING_OUT), Pruned)
+    with pytest.raises(Stopped, match="nobody waits for it any more"):
+        coarse.prune(case.emissions, NOTHING_OUT, stop=Unwanted())
+    assert [len(chart.symbol) > 0 for chart in built] == [True, False]

@@ -99,12 +99,13 @@ class Coarse:
         words = Words(emissions.start, emissions.symbol, emissions.entry, emissions.weight)
         left, right, weight, exponent = kernels.look_around(words, self._context)
         words = words._replace(weight=weight)
+        stop = stop or Stop()
         limits = limits or Limits.none(n)
         for attempt in range(tries):
-            if stop is not None:
-                stop.check()
-            least = thresholds.wider(attempt).estimate
-            chart = kernels.build_chart(self._rules, words, left, right, limits.bounds(least))
+            stop.check()
+            bounds = limits.bounds(thresholds.wider(attempt).estimate, stop)
+            chart = kernels.build_chart(self._rules, words, left, right, bounds)
+            stop.check()
             total, item, edge = kernels.coarse_posteriors(chart, self._rules.root, n)
             if total == 0.0:
                 continue
@@ -134,8 +135,8 @@ class Limits:
     def none(cls, n: int) -> "Limits":
         return cls(np.zeros((n + 1, n + 1), np.int32), np.ones((1, 1), np.bool_))
 
-    def bounds(self, least: float) -> Bounds:
-        return Bounds(self.cell, self.allowed, least)
+    def bounds(self, least: float, stop: Stop) -> Bounds:
+        return Bounds(self.cell, self.allowed, least, stop.cancelled)
 
 
 def rules_by_children(tables: Tables) -> Rules:

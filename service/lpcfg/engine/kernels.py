@@ -69,11 +69,13 @@ class Words(NamedTuple):
 
 class Bounds(NamedTuple):
     """What may be built: cell[i, k] is 0 (anything), 1 (nothing), or 2 + a row of `allowed`, the
-    symbols admitted there. Items whose estimated posterior is below `least` are left out."""
+    symbols admitted there. Items whose estimated posterior is below `least` are left out, and all
+    of the rest once stopped[0]."""
 
     cell: Ints
     allowed: Bools
     least: float
+    stopped: Bools
 
 
 class Chart(NamedTuple):
@@ -211,6 +213,8 @@ def build_chart(rules, words, left, right, bounds):  # type: ignore[no-untyped-d
     parent, q = rules.parent, rules.q
     most = (pair_start[1:] - pair_start[:-1]).max()
     for k in range(1, n + 1):
+        if bounds.stopped[0]:
+            break
         lead[k], column = 0.0, items
         for i in range(k - 1, -1, -1):
             n_found, n_new = 0, 0
