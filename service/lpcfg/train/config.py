@@ -59,7 +59,7 @@ def default_members() -> tuple[Member, ...]:
         member("spectral", states=24),
         member("spectral", states=16, noise=0.15),
         member("pivot+em"),
-        member("clustering+em", states=48, examples=80, rule_back_off=6.0, terms=32),
+        member("clustering+em", states=48, terms=32, steps=8),
     )
 
 
