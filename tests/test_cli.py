@@ -496,6 +496,20 @@ def test_parse_keeps_the_tags_it_is_given(
     ]
 
 
+def test_parse_says_which_tags_the_model_does_not_have(
+    small_store: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "sentences.txt"
+    file.write_text("The/DT dog/NN sleeps/VBZ ./.\nThe/DET dog/N sleeps/VBZ ./.\n")
+    assert main(["parse", "small", str(file), "--input", "tagged", "--store", small_store]) == 0
+    out, err = capsys.readouterr()
+    assert len(out.splitlines()) == 2
+    assert err.splitlines() == [
+        f"sentence 2: the model has no tag `{tag}`: words get one of its own"
+        for tag in ("DET", "N")
+    ]
+
+
 def test_parse_draws_one_picture_a_line(
     small_store: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

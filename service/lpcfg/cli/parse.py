@@ -65,6 +65,9 @@ def parse(
     options = Options(k=k, objective=objective.value)
     for number, sentence in enumerate(sentences(file, form), start=1):
         (analysis,) = parser.parse([sentence], options)
+        for tag in dict.fromkeys(sentence.tags or ()):
+            if tag not in parser.model.lexicon.tags:
+                note(f"sentence {number}: the model has no tag `{tag}`: words get one of its own")
         if analysis.status != "parsed":
             note(f"sentence {number}: {analysis.status}: {analysis.reason}")
         if output is Output.JSON:
