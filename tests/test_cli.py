@@ -505,7 +505,7 @@ def test_parse_says_which_tags_the_model_does_not_have(
     out, err = capsys.readouterr()
     assert len(out.splitlines()) == 2
     assert err.splitlines() == [
-        f"sentence 2: the model has no tag `{tag}`: words get one of its own"
+        f"lpcfg: sentence 2: the model has no tag `{tag}`: words get one of its own"
         for tag in ("DET", "N")
     ]
 

@@ -9,10 +9,7 @@ import time
 from dataclasses import dataclass, field
 from typing import Literal
 
-import numpy as np
-
 from lpcfg.errors import DeadlineError, Stopped
-from lpcfg.grammar import Bools
 from lpcfg.trees import Tree
 
 Status = Literal["parsed", "partial", "failed"]
@@ -168,8 +165,8 @@ class Stop:
 
     deadline: float | None = None
     """On the clock of time.monotonic."""
-    cancelled: Bools = field(default_factory=lambda: np.zeros(1, np.bool_))
-    """Its only element; compiled code looks at it too."""
+    cancelled: bytearray = field(default_factory=lambda: bytearray(1))
+    """One byte, in memory that compiled code looks at too."""
 
     @classmethod
     def after(cls, seconds: float) -> "Stop":
@@ -178,7 +175,7 @@ class Stop:
 
     def cancel(self) -> None:
         """Stops the work, from any thread."""
-        self.cancelled[0] = True
+        self.cancelled[0] = 1
 
     def check(self) -> None:
         """Raises Stopped once cancelled, DeadlineError once the deadline has passed."""

@@ -136,7 +136,7 @@ class Limits:
         return cls(np.zeros((n + 1, n + 1), np.int32), np.ones((1, 1), np.bool_))
 
     def bounds(self, least: float, stop: Stop) -> Bounds:
-        return Bounds(self.cell, self.allowed, least, stop.cancelled)
+        return Bounds(self.cell, self.allowed, least, np.frombuffer(stop.cancelled, np.bool_))
 
 
 def rules_by_children(tables: Tables) -> Rules:

@@ -19,7 +19,7 @@ from threadpoolctl import threadpool_limits
 
 from lpcfg.errors import TrainingError
 from lpcfg.grammar import Floats, Grammar, Ints, Longs, Singles, Tables
-from lpcfg.train.compact import tables_of
+from lpcfg.train.compact import CompactReport, tables_of
 from lpcfg.train.em import Choose, Corpus, EmReport, check_steps, climb, from_clusters
 from lpcfg.train.moments import Occurrences, Projection
 from lpcfg.train.spectral import SpectralConfig, project
@@ -55,26 +55,6 @@ class ClusteringConfig(SpectralConfig):
                 )
 
 
-@dataclass(frozen=True, eq=False)
-class ClusteringReport:
-    """What came out: states[a] is m_a, terms[r] is K_r and error[r] how far the terms are from C,
-    relatively."""
-
-    states: Ints
-    terms: Ints
-    error: Floats
-
-    def facts(self, grammar: Grammar) -> dict[str, object]:
-        """The report for a manifest."""
-        del grammar
-        return {
-            "states": self.states.tolist(),
-            "terms": int(self.terms.sum()),
-            "mean_term_error": float(self.error.mean()) if len(self.error) else 0.0,
-            "largest_term_error": float(self.error.max(initial=0.0)),
-        }
-
-
 def estimate(
     forest: Forest,
     grammar: Grammar,
@@ -85,7 +65,7 @@ def estimate(
     seed: int,
     workers: int,
     stages: Stages | None = None,
-) -> tuple[Tables, ClusteringReport]:
+) -> tuple[Tables, CompactReport]:
     """Tables of the clustering estimator. Neither workers nor threads of BLAS change a byte."""
     stages = stages or Stages()
     clusters = cluster(
@@ -96,7 +76,7 @@ def estimate(
         smoothing, compaction = config.smoothing_weights, config.compaction
         tables, error = tables_of(occurrences, node_entry, smoothing, compaction, workers=workers)
         stage.advance(grammar.n_rules)
-    return tables, ClusteringReport(clusters.states, tables.terms, error)
+    return tables, CompactReport(clusters.states, tables.terms, error)
 
 
 @dataclass(frozen=True)

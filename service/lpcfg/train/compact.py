@@ -23,7 +23,7 @@ from functools import partial
 
 import numpy as np
 
-from lpcfg.grammar import Doubles, Floats, Ints, Longs, Tables
+from lpcfg.grammar import Doubles, Floats, Grammar, Ints, Longs, Tables
 from lpcfg.train.moments import (
     Occurrences,
     Sides,
@@ -53,6 +53,26 @@ class Compaction:
 
     terms: int
     sweeps: int
+
+
+@dataclass(frozen=True, eq=False)
+class CompactReport:
+    """What came out, per symbol and rule: states[a] is m_a, terms[r] is K_r and error[r] how far
+    the terms are from C, relatively."""
+
+    states: Ints
+    terms: Ints
+    error: Doubles
+
+    def facts(self, grammar: Grammar) -> dict[str, object]:
+        """The report for a manifest."""
+        del grammar
+        return {
+            "states": self.states.tolist(),
+            "terms": int(self.terms.sum()),
+            "mean_term_error": float(self.error.mean()) if len(self.error) else 0.0,
+            "largest_term_error": float(self.error.max(initial=0.0)),
+        }
 
 
 def tables_of(

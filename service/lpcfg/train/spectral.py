@@ -21,7 +21,7 @@ from threadpoolctl import threadpool_limits
 
 from lpcfg.errors import TrainingError
 from lpcfg.grammar import Doubles, Grammar, Ints, Tables
-from lpcfg.train.compact import Compaction, tables_of
+from lpcfg.train.compact import Compaction, CompactReport, tables_of
 from lpcfg.train.features import ALL_TEMPLATES, SIMPLE_TEMPLATES, Context, Features, Side
 from lpcfg.train.moments import Occurrences, Projection, Smoothing
 from lpcfg.train.stages import Stages
@@ -130,25 +130,16 @@ class SpectralConfig:
 
 
 @dataclass(frozen=True, eq=False)
-class SpectralReport:
-    """What came out, per symbol and rule: singular_values[a] are the first m of Ω^a before any is
-    cut, states[a] is m_a, terms[r] is K_r and error[r] how far the terms are from C, relatively."""
+class SpectralReport(CompactReport):
+    """And singular_values[a], the first m of Ω^a before any is cut."""
 
     singular_values: tuple[Doubles, ...]
-    states: Ints
-    terms: Ints
-    error: Doubles
 
     def facts(self, grammar: Grammar) -> dict[str, object]:
         """The report for a manifest."""
         spectra = zip(grammar.symbols, self.singular_values, strict=True)
-        return {
-            "singular_values": {name: [round(s, 4) for s in values] for name, values in spectra},
-            "states": self.states.tolist(),
-            "terms": int(self.terms.sum()),
-            "mean_term_error": float(self.error.mean()) if len(self.error) else 0.0,
-            "largest_term_error": float(self.error.max(initial=0.0)),
-        }
+        values = {name: [round(s, 4) for s in values] for name, values in spectra}
+        return {"singular_values": values, **super().facts(grammar)}
 
 
 def estimate(
@@ -177,7 +168,7 @@ def estimate(
             workers=workers,
         )
         stage.advance(grammar.n_rules)
-    return tables, SpectralReport(singular_values, projection.states, tables.terms, error)
+    return tables, SpectralReport(projection.states, tables.terms, error, singular_values)
 
 
 def project(
