@@ -35,7 +35,7 @@ from lpcfg.trees import Tree
 DEFAULT = "the default configuration"
 LATENT = ("em", "spectral", "pivot", "pivot+em", "clustering", "clustering+em")
 CLIMBING = ("em", "pivot+em")
-PATIENCE, MOST_STEPS = 10, 40
+PATIENCE, MOST_STEPS = 10, 100
 MEGABYTE = 1_000_000
 COMMON = re.compile("(all trees )?(read|grammar and lexicon|tagger|weights|calibration)")
 """Stages of every training, whatever the estimator."""
