@@ -351,7 +351,7 @@ def _stages(stages: Sequence[Facts]) -> str:
         ],
         label="seconds of every stage",
         most=max(one["seconds"] for one in stages),
-        labels_width=170,
+        labels_width=240,
     )
     table = _table(
         ("stage", "CPU s", "items", "peak", "largest worker"),
@@ -369,7 +369,7 @@ def _stages(stages: Sequence[Facts]) -> str:
     return _section(
         "What training took",
         "Wall seconds a stage. Peaks are the highest resident memory so far.",
-        f'<div class="side">{_figure("seconds", plot)}{table}</div>',
+        _figure("seconds", plot) + _folded("All stages as numbers", table),
     )
 
 
