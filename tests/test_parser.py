@@ -4,7 +4,6 @@ import itertools
 import math
 import random
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import cache
