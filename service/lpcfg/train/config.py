@@ -53,7 +53,7 @@ def member(name: str = DEFAULT_ESTIMATOR, **settings: object) -> Member:
 def default_members() -> tuple[Member, ...]:
     """What wins on craft/dev and gum/dev at an honest cost: under a minute for CRAFT on two cores.
 
-    With own tags its strict F1 is about a point and a half above the spectral estimator's alone.
+    With own tags its strict F1 is over a point above the spectral estimator's alone.
     """
     return (
         member("spectral", states=24),
