@@ -1,5 +1,6 @@
 """Members learned by the workers of a scheduler: the same bytes, whoever dies, and clear errors."""
 
+import gc
 import json
 import os
 import signal
@@ -115,6 +116,16 @@ def test_a_member_that_no_worker_survives_is_told(
     monkeypatch.setattr(crew, "learn", die)
     with pytest.raises(TrainingError, match=r"expected workers that live until .* \(memory\?\)"):
         train(SMALL, CONFIG, scheduler=threads)
+
+
+def test_what_is_no_address_is_refused_at_once(capfd: pytest.CaptureFixture[str]) -> None:
+    with (
+        pytest.raises(TrainingError, match="expected a scheduler at nonsense, got: missing port"),
+        crew.connected("nonsense"),
+    ):
+        pass
+    gc.collect()  # a client that was never connected would complain as it goes
+    assert capfd.readouterr().err == ""
 
 
 def test_a_scheduler_that_is_not_there_is_told(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -65,6 +65,7 @@ def connected(address: str) -> Iterator[Any]:
     try:
         import dask
         from distributed import Client
+        from distributed.comm.addressing import parse_address, parse_host_port
     except ImportError as error:
         raise TrainingError(
             "expected the package `distributed` to reach a scheduler, found none: "
@@ -73,6 +74,9 @@ def connected(address: str) -> Iterator[Any]:
     # A treebank is a large task, but is sent once.
     with dask.config.set({"distributed.admin.large-graph-warning-threshold": "10GB"}):
         try:
+            protocol, place = parse_address(address)
+            if protocol == "tcp":
+                parse_host_port(place)  # a client of what is no address would wait for a minute
             client = Client(  # type: ignore[no-untyped-call]
                 address, timeout=PATIENCE, set_as_default=False
             )
