@@ -18,7 +18,7 @@ PACKAGE = ROOT / "service" / "lpcfg"
 # A room imports from the rows above its own and from itself, never sideways or down.
 DRAWING = (
     {"errors"},
-    {"trees", "tokens", "calibration", "settings"},
+    {"trees", "tokens", "texts", "calibration", "settings"},
     {"grammar", "analysis", "drawing"},
     {"tagging"},
     {"lexicon", "engine", "wire"},

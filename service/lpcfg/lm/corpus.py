@@ -1,7 +1,5 @@
 """Sentences, vocabularies and bigram counts."""
 
-import gzip
-import zlib
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -13,6 +11,7 @@ from scipy import sparse
 
 from lpcfg.errors import InputError, TrainingError
 from lpcfg.grammar import Longs
+from lpcfg.texts import lines
 
 Sentence = Sequence[str]
 
@@ -20,42 +19,17 @@ UNKNOWN = "<unk>"
 """Word 0 of every vocabulary. In a text it stands for an unknown word too."""
 
 
-_GZIP_MAGIC = b"\x1f\x8b"
-
-
 def read_sentences(path: Path) -> list[list[str]]:
     """Sentences of a UTF-8 file, one a line, tokens between spaces; empty lines are left out.
 
     The file may be compressed by gzip.
     """
-    sentences = [tokens for line in _text(path).split("\n") if (tokens := line.split())]
+    sentences = [tokens for line in lines(path) if (tokens := line.split())]
     if not sentences:
         raise InputError(
             f"expected tokenised sentences, one a line, in {path}, got no word: check the file"
         )
     return sentences
-
-
-def _text(path: Path) -> str:
-    try:
-        content = path.read_bytes()
-        if content.startswith(_GZIP_MAGIC):
-            content = gzip.decompress(content)
-        return content.decode("utf-8-sig")
-    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise InputError(
-            f"expected a whole gzip file, got {path}, which is torn: compress it again"
-        ) from error
-    except OSError as error:
-        raise InputError(
-            f"expected readable text, got {error.strerror!r} at {path}: check the path and its "
-            "permissions"
-        ) from error
-    except UnicodeDecodeError as error:
-        raise InputError(
-            f"expected UTF-8 text in {path}, got 0x{error.object[error.start]:02x} as byte "
-            f"{error.start}: convert the file"
-        ) from error
 
 
 @dataclass(frozen=True)
