@@ -29,7 +29,7 @@ DRAWING = (
     {"evaluate"},
     {"measure"},
     {"train", "web"},
-    {"client", "lm", "report"},
+    {"client", "dependencies", "lm", "report"},
     {"cli"},
     {"__main__", "__init__"},
 )

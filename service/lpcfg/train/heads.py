@@ -14,6 +14,7 @@ In a chain (`S|VP`) the bottom label chooses among its children, and the parent 
 """
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -94,6 +95,26 @@ def head_leaves(forest: Forest, by_depth: Sequence[Longs]) -> Ints:
         head[inside] = np.where(takes_last, head[right], head[left])
         best[inside] = np.minimum(last, so_far)
     return frozen(head)
+
+
+def head_child(label: str, children: Sequence[str]) -> int:
+    """Choose which child of a constituent is its head, by the labels of both."""
+    groups = _row(label)
+    best, chosen = len(groups) + 2, 0
+    for k, child in enumerate(children):
+        rank = len(groups) + _is_punctuation(child)
+        for g, (_, names) in reversed(list(enumerate(groups))):
+            if child in names or (OWN in names and child == label):
+                rank = g
+        from_right = groups[rank if rank < len(groups) else 0][0]
+        if rank < best or (rank == best and from_right):
+            best, chosen = rank, k
+    return chosen
+
+
+@lru_cache(maxsize=4096)
+def _row(label: str) -> list[tuple[bool, frozenset[str]]]:
+    return _groups(ENGLISH.get(label, FALLBACK))
 
 
 def head_tags(forest: Forest) -> tuple[Ints, int]:

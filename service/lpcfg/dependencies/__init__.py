@@ -1,0 +1,1 @@
+"""Dependency trees: read, learned, parsed, and given probabilities."""
