@@ -19,7 +19,7 @@ PACKAGE = ROOT / "service" / "lpcfg"
 DRAWING = (
     {"errors"},
     {"trees", "tokens", "texts", "calibration", "settings"},
-    {"grammar", "analysis", "drawing"},
+    {"grammar", "analysis", "drawing", "words"},
     {"tagging"},
     {"lexicon", "engine", "wire"},
     {"store", "scoring"},

@@ -1,0 +1,160 @@
+"""How often which word follows which: sparse, counted in sorted runs, merged and kept on disk."""
+
+import tempfile
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+from scipy import sparse
+
+from lpcfg.words.corpus import Ints, Longs
+
+Floats = NDArray[Any]
+
+RUN = 1 << 22
+"""Pairs sorted at a time, and entries merged at a time: about 100 MB each."""
+
+
+@dataclass(frozen=True)
+class Rows:
+    """A sparse matrix by rows (CSR); its arrays may lie on disk."""
+
+    start: Longs
+    column: Ints
+    value: Floats
+    """float32"""
+    columns: int
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return len(self.start) - 1, self.columns
+
+    def sums(self) -> NDArray[np.float64]:
+        """The sum of every row."""
+        return _row_sums(self.start, self.value)
+
+    def take_roots(self) -> None:
+        """Replace every value by its square root, in place."""
+        np.sqrt(self.value, out=self.value)
+
+    def times(self, dense: Floats, threads: int) -> Floats:
+        """This matrix times a dense one, rows shared out among threads by their entries."""
+        out = np.empty((self.shape[0], dense.shape[1]), dense.dtype)
+        shares = np.searchsorted(self.start, np.linspace(0, self.start[-1], threads + 1)[1:-1])
+        cuts = [0, *shares.tolist(), self.shape[0]]
+        with ThreadPoolExecutor(threads) as pool:
+            parts = [
+                pool.submit(_times, self.start, self.column, self.value, dense, out, *cut)
+                for cut in pairwise(cuts)
+            ]
+            for part in parts:
+                part.result()
+        return out
+
+
+@njit(cache=True, nogil=True)
+def _times(
+    start: Longs, column: Ints, value: Floats, dense: Floats, out: Floats, first: int, last: int
+) -> None:
+    width = dense.shape[1]
+    for row in range(first, last):
+        for k in range(width):
+            out[row, k] = 0.0
+        for entry in range(start[row], start[row + 1]):
+            factor = value[entry]
+            other = column[entry]
+            for k in range(width):
+                out[row, k] += factor * dense[other, k]
+
+
+@njit(cache=True, nogil=True)
+def _row_sums(start: Longs, value: Floats) -> NDArray[np.float64]:
+    sums = np.zeros(len(start) - 1)
+    for row in range(len(sums)):
+        for entry in range(start[row], start[row + 1]):
+            sums[row] += value[entry]
+    return sums
+
+
+class Counter:
+    """Counts of pairs (row, column), added in any amount, merged by rows in bounded memory."""
+
+    def __init__(self, shape: tuple[int, int], folder: Path) -> None:
+        self._shape = shape
+        self._folder = folder
+        self._runs: list[tuple[Longs, Ints]] = []
+        self._waiting: list[Longs] = []
+        self._size = 0
+
+    def add(self, row: Ints, column: Ints) -> None:
+        """Count pairs."""
+        self._waiting.append(row.astype(np.int64) * self._shape[1] + column)
+        self._size += len(row)
+        if self._size >= RUN:
+            self._finish_run()
+
+    def _finish_run(self) -> None:
+        keys = np.concatenate([np.zeros(0, np.int64), *self._waiting])
+        self._waiting, self._size = [], 0
+        keys.sort()
+        first = np.flatnonzero(np.diff(keys, prepend=-1))
+        counts = np.diff(first, append=len(keys)).astype(np.int32)
+        self._runs.append((self._on_disk(keys[first]), self._on_disk(counts)))
+
+    def _on_disk(self, values: NDArray[Any]) -> Any:
+        """The same values, but in a file."""
+        with tempfile.NamedTemporaryFile(dir=self._folder, delete=False) as file:
+            values.tofile(file)
+        return _mapped(file.name, values.dtype.type)
+
+    def merged(self) -> Rows:
+        """All counts, as float32."""
+        self._finish_run()
+        rows, columns = self._shape
+        bounds = np.arange(rows + 1, dtype=np.int64) * columns
+        starts = np.array([np.searchsorted(keys, bounds) for keys, _ in self._runs])
+        start = np.zeros(rows + 1, np.int64)
+        with (
+            tempfile.NamedTemporaryFile(dir=self._folder, delete=False) as column,
+            tempfile.NamedTemporaryFile(dir=self._folder, delete=False) as value,
+        ):
+            for first, last in _ranges(starts.sum(axis=0)):
+                part = self._merged_rows(starts, first, last)
+                start[first + 1 : last + 1] = start[first] + part.indptr[1:]
+                part.indices.astype(np.int32).tofile(column)
+                part.data.astype(np.float32).tofile(value)
+        return Rows(start, _mapped(column.name, np.int32), _mapped(value.name, np.float32), columns)
+
+    def _merged_rows(self, starts: Longs, first: int, last: int) -> sparse.csr_matrix:
+        """The counts of rows first to last - 1, of all runs."""
+        columns = self._shape[1]
+        parts = [
+            (keys[start[first] : start[last]], counts[start[first] : start[last]])
+            for (keys, counts), start in zip(self._runs, starts, strict=True)
+        ]
+        keys = np.concatenate([part[0] for part in parts]) - first * columns
+        counts = np.concatenate([part[1] for part in parts])
+        shape = (last - first, columns)
+        return sparse.coo_matrix((counts, (keys // columns, keys % columns)), shape).tocsr()
+
+
+def _ranges(start: Longs) -> Iterator[tuple[int, int]]:
+    """Cut rows into ranges of about `RUN` entries, at least a row each; start counts entries."""
+    first, rows = 0, len(start) - 1
+    while first < rows:
+        last = int(np.searchsorted(start, start[first] + RUN, side="right")) - 1
+        last = min(max(last, first + 1), rows)
+        yield first, last
+        first = last
+
+
+def _mapped(name: str, kind: type[np.generic]) -> Any:
+    """The values in a file, in memory only while they are used."""
+    empty = not Path(name).stat().st_size  # which cannot be mapped
+    return np.zeros(0, kind) if empty else np.memmap(name, kind, "r+")
