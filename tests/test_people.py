@@ -123,10 +123,10 @@ def test_charts_show_what_people_can_read(case: dict[str, Any], parser: Parser) 
     [
         ("a" * 10_000, 1),
         (f"The {'pneumono' * 500} barked.", 4),
-        ("!" * 500, 500),
+        (";" * 500, 500),
         ("😀" * 100, 100),
     ],
-    ids=["one letter", "one syllable", "exclamation marks", "emoji"],
+    ids=["one letter", "one syllable", "semicolons", "emoji"],
 )
 def test_what_goes_on_and_on_is_answered(text: str, count: int, parser: Parser) -> None:
     (analysis,) = analysed(parser, text)

@@ -12,7 +12,9 @@ one of the text: curly quotes are straight, Unicode spaces are blanks, surrogate
 
 Tokens follow the newer Penn conventions, which CRAFT and GUM share: hyphens and slashes inside
 words are tokens (`wild - type`, `mg / ml`) but for prefixes such as `non-` and suffixes such as
-`-fold`; `ca n't`, `dog 's`, `can not`; URLs, addresses, emoji, times and decimals stay whole.
+`-fold`; `ca n't`, `dog 's`, `can not`; a number and its unit are two (`10 kg`, `10:30 am`); URLs,
+addresses, emoji, times, dates, decimals, paths, dotted names and rows of `!` and `?` stay whole.
+tests/golden/tokens.txt is the table of these decisions.
 """
 
 import re
@@ -102,11 +104,14 @@ _ASIDE = re.compile(r"\(([^().!?]*+)\)")
 _CJK_STOP = re.compile(r"[。！？｡]['\")\]]*+\Z")
 _STOP = re.compile(r"[.!?…。！？｡؟।॥]['\")\]]*+\s*+\Z")
 # A full stop without a blank behind it ends a sentence in `said.Then`, but not in `Node.js`.
-_MISSING_BLANK = re.compile(r"[a-z]{2}[.!?][A-Z][a-z]")
+_AFTER_A_STOP = r"[A-Z][a-z]++(?![A-Z0-9_(`]|\.\w)"
+"""A word that may begin a sentence right after a full stop; `asyncio.TaskGroup` has none."""
+_MISSING_BLANK = re.compile(rf"[a-z]{{2}}[.!?]{_AFTER_A_STOP}")
 # What no sentence ends with, though a full stop and a blank follow …
 _TITLE = re.compile(
-    r"(?:\A|[\s('\"\[])(?:Mr|Mrs|Ms|Dr|Drs|Prof|St|Mt|Gen|Sen|Rep|Gov|Lt|Col|Capt|Sgt|Rev|Hon"
-    r"|[Ff]igs?|Eqs?|Refs?|vs|cf|ca|approx|[Ee]\.g|[Ii]\.e)\.\s*+\Z"
+    r"(?:\A|[\s('\"\[])(?:Mr|Mrs|Ms|Mx|Dr|Drs|Prof|St|Mt|Ft|Gen|Sen|Rep|Gov|Lt|Col|Capt|Sgt|Rev|Hon"
+    r"|Maj|Adm|Cmdr|Cpl|Pvt|Pres|[Ff]igs?|Eqs?|Refs?|[Pp]p|[Vv]ols?|vs|cf|ca|approx|esp|incl"
+    r"|a\.k\.a|[Ee]\.g|[Ii]\.e)\.\s*+\Z"
 )
 # … and what is not a sentence, but the number of an item in a list.
 _ITEM = re.compile(r"\s*+\(?(?:\d{1,3}|[A-Za-z])[.)]\s*+")
@@ -171,7 +176,18 @@ def _is_end(block: str, start: int, end: int) -> bool:
     tail = block[max(start, end - 16) : end]
     if not (tail[-1].isspace() or _CJK_STOP.search(tail) or _MISSING_BLANK.match(block, end - 3)):
         return False
-    return bool(_STOP.search(tail) and not _TITLE.search(tail) and not _ITEM.fullmatch(tail))
+    if _TITLE.search(tail) or _ITEM.fullmatch(tail) or _goes_on(tail, block[end : end + 16]):
+        return False
+    return _STOP.search(tail) is not None
+
+
+def _goes_on(tail: str, behind: str) -> bool:
+    """Whether what is behind an abbreviation at the end of the tail belongs to it."""
+    return bool(
+        (behind[:1].islower() and _ABBREVIATION.search(tail))
+        or (behind[:1].isdecimal() and _BEFORE_A_NUMBER.search(tail))
+        or (_HOUR.search(tail) and _DAY_OR_ZONE.match(behind))
+    )
 
 
 # Tokens -------------------------------------------------------------------------------------------
@@ -204,8 +220,10 @@ _ALWAYS_DOTTED = "etc al Inc Corp Ltd Co Jr Sr"
 # … these only within one …
 _DOTTED = (
     "Mr Mrs Ms Mx Messrs Mme Mlle Dr Drs Prof St Mt Ft Gen Sen Rep Gov Lt Col Capt Sgt Rev Hon Fr "
-    "Bros Dept Univ Assn Ave Blvd Rd vs v viz cf ca approx resp Jan Feb Mar Apr Jun Jul Aug Sep "
-    "Sept Oct Nov Dec Ph Est est abbr Int ed eds Ed Eds trans"
+    "Maj Adm Cmdr Cpl Pvt Pres Bros Dept Univ Assn Ave Blvd Rd vs v viz cf ca approx resp esp incl "
+    "Jan Feb Mar Apr Jun Jul Aug Sep Sept Oct Nov Dec Mon Tue Tues Wed Thu Thur Thurs Fri Sat Sun "
+    "Ala Ariz Ark Calif Colo Conn Fla Ga Ill Kan Ky La Mass Md Mich Minn Mo Okla Ore Pa Penn Tenn "
+    "Tex Va Vt Wis Ph Est est abbr Int ed eds Ed Eds trans"
 )
 # … and these only before a number.
 _DOTTED_BEFORE_NUMBERS = (
@@ -214,46 +232,114 @@ _DOTTED_BEFORE_NUMBERS = (
 )
 
 
+# A number and one of these behind it are two tokens.
+_UNITS = (
+    "kg mg µg μg ng lb lbs oz km cm mm nm µm μm mi ft yd yds ml mL µl μl dl cl mph kph rpm Hz kHz "
+    "MHz GHz kB KB MB GB TB kb mb gb tb kbps Mbps Gbps kcal kJ kW MW GW kWh mV mA mAh dB dpi px hr "
+    "hrs min mins sec secs ms yr yrs bp kDa mM µM μM nM am pm AM PM a.m. p.m. A.M. P.M. bn tn mln"
+)
+# What file names end in, so that `docker-compose.yml` is one token.
+_EXTENSIONS = (
+    "py js ts tsx jsx css html htm json yaml yml toml txt md pdf csv tsv xml sh bat exe zip tar gz "
+    "log ini cfg conf env doc docx xls xlsx ppt pptx png jpg jpeg gif svg mp3 mp4 java cpp hpp rs "
+    "go rb php sql ipynb lock bak mrg"
+)
+_DOMAINS = "com edu gov info io net org co ly be me us uk de fr eu ai dev app tv ca au gg"
+# Words in speech that lose their last letter.
+_CLIPPED = (
+    "goin doin nothin somethin anythin comin lookin talkin tryin gettin mornin workin runnin livin "
+    "playin thinkin feelin makin takin sayin sittin waitin ol lil an"
+)
+
+
+_PREFIX = "|".join(_PREFIXES.split())
+
+
 def _any(words: str) -> str:
-    return "|".join(words.split())
+    return "|".join(map(re.escape, words.split()))
 
 
+# What a lower-case word may follow within a sentence.
+_ABBREVIATION = re.compile(
+    rf"(?:\b(?:{_any(_DOTTED)}|{_any(_ALWAYS_DOTTED)})|\.[A-Za-z]{{1,2}})\.\s*+\Z"
+)
+_BEFORE_A_NUMBER = re.compile(rf"\b(?:{_any(_DOTTED_BEFORE_NUMBERS)}|{_any(_DOTTED)})\.\s*+\Z")
+_HOUR = re.compile(r"[AaPp]\.[Mm]\.\s*+\Z")
+_DAY_OR_ZONE = re.compile(
+    r"(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day|(?:Eastern|Central|Mountain|Pacific|[A-Z]{2,4})\b"
+    r"|January|February|March|April|June|July|August|September|October|November|December|May \d"
+)
 _SENTENCE_END = r"[\"')\]}]*+\s*+\Z"
-_URL_REST = r"""[^\s<>"]* [^\s<>"'.,;:!?)\]}]"""
+_URL_REST = r"""[^\s<>"`]* [^\s<>"'`.,;:!?)\]}]"""
 _SUFFIX = f"(?: -(?i:{_any(_SUFFIXES)}) (?!{_W}) )?"
+_FILE_END = rf"\.(?:{_any(_EXTENSIONS)}) (?!{_W}|\.\w)"
+_STEP = r"\.?[\w+-](?:[\w.+-]{0,62}[\w+-])?"
+_NUMBER = r"\.?\d++ (?: ,(?=\d{3}(?!\d)) \d++ | \.\d++ )*+"
 _TOKEN = re.compile(
     rf"""
-    # Written as one though it holds marks that else stand apart: addresses, emoticons, times …
-      (?: https?:// | ftp:// | www\. | (?:doi:)? 10\.\d{{4,9}}/ ) {_URL_REST}
-    | (?: [A-Za-z0-9-]{{1,63}}\. ){{1,8}} (?:com|edu|gov|info|io|net|org)/ {_URL_REST}
+    # Most words
+      {_LETTER}++ (?=[ ,]|\Z)
+    # Written as one though it holds marks that else stand apart: code, addresses, paths …
+    | (?<!`) ` [^`\s]{{1,200}} ` (?!`)
+    | (?: https?:// | ftp:// | www\. | (?:doi:)? 10\.\d{{4,9}}/ ) {_URL_REST}
+    | (?: [A-Za-z0-9-]{{1,63}}\. ){{1,8}} (?:{_any(_DOMAINS)})/ (?: {_URL_REST} )?
     | [\w.+-]{{1,64}}+ @ [\w-]{{1,63}} (?: \.[\w-]{{1,63}} ){{1,8}}
-    | [@\#] [A-Za-z] \w*+
-    | (?<!\S) [:;=] [-']? [()DPp] (?!\S)
+    | [@\#] {_LETTER} \w*+ | \#\d++ (?!{_W}) | (?<!\S) /?[ru]/\w{{2,30}}+
+    | (?<![^\s"'(\[=]) (?: (?:~|\.\.?)(?:/{_STEP}){{1,16}} | (?:/{_STEP}){{2,16}} ) /?
+    | (?<!\S) [A-Za-z]:\\ (?: [^\s"'<>|?*,;)]{{0,256}} [^\s"'<>|?*,;).:!] )?
+    | (?: [\w.+-]{{1,64}}/ ){{1,16}} \w (?:[\w.+-]{{0,62}}\w)? {_FILE_END}
+    | \w{{1,64}} (?: [-.]\w{{1,64}} ){{1,8}} {_FILE_END}
+    | (?<!\S) \. (?: NET | gitignore | dockerignore | bashrc | {_any(_EXTENSIONS)} ) (?!{_W})
+    # … emoticons and emoji …
+    | (?<!\S)
+      (?: [:;] [-']{{0,2}} [()DPpOo3/\\|*\[\]] | = [-']? [()DPp] | </?3 | \^[_.-]?\^ | -_+-
+        | [oO0]_+[oO0] | >[_.]< | ¯\\_\(ツ\)_/¯ )
+      (?![^\s.,!?)])
     | {_EMOJI}
+    # … money, degrees, dates, times and measures.
     | [A-Z]{{1,3}}\$
     | °[CF] (?!{_W})
-    | \d{{1,2}} : [0-5]\d (?: :[0-5]\d )? (?!,\d|{_W})
+    | \d{{4}}-\d\d-\d\d (?: T\d\d:\d\d (?: :\d\d (?:\.\d{{1,9}})? )? (?: Z | [+-]\d\d:?\d\d )? )?
+      (?!{_W}|-)
+    | \d{{1,2}}-\d{{1,2}}-\d{{4}} (?!{_W}|-)
+    | \d{{1,2}} : [0-5]\d (?: :[0-5]\d )? (?: \.\d{{1,9}} )?
+      (?! ,\d | (?! [AaPp]\.?[Mm](?!{_W}) ) {_W} )
     | \d{{1,2}} / \d{{1,2}} / (?: \d{{4}} | \d\d ) (?!/|{_W})
+    | \d{{1,2}} / \d{{1,2}} (?!/|{_W}|\.\d)
+    | \+? (?: \d{{1,2}}- )? \d{{3}}-\d{{3}}-\d{{4}} (?!{_W}|-)
+    | \d{{3}}- (?!\d\d00) \d{{4}} (?!{_W}|-)
+    | \+\d{{6,15}} (?!{_W})
+    | \d{{1,2}} ['′] \d{{1,2}} (?: "|''|″|′′ ) (?!{_W}) | \d ['′] \d{{1,2}} (?!{_W})
     | \A \d{{1,3}} \. (?=\ )
-    # Words with a full stop of their own
+    # Words with a full stop or a slash of their own
     | (?=[A-Za-z]{{1,6}}+\.)
       (?: (?: [A-Za-z]{{1,2}}\. ){{2,}}+ (?!{_W})
         | (?: {_any(_ALWAYS_DOTTED)} ) \. (?!{_W})
+        | (?: Mr|Mrs|Ms|Dr|Prof ) \. (?=[A-Z])
         | (?: {_any(_DOTTED)} | [A-Za-z] ) \. (?!{_W}|{_SENTENCE_END})
         | (?: {_any(_DOTTED_BEFORE_NUMBERS)} ) \. (?=\s?\d) )
+    | (?<!/) (?i: n/a | w/o | b/c | c/o | s/he ) (?!{_W}|/) | (?<![^\s(]) [Ww]/ (?! [vw](?!{_W}) )
     # Numbers
-    | \.?\d++ (?: ,(?=\d{{3}}(?!\d)) \d++ | \.\d++ )*+ (?!{_W}) {_SUFFIX}
+    | \d++ (?: \.\d++ )?+ [eE] [-+]? \d++ (?!{_W})
+    | {_NUMBER} (?: (?!{_W}) {_SUFFIX} | (?= (?: {_any(_UNITS)} | (?<=\d\d)g ) (?!{_W}) ) )
+    | (?<=[$£€¥]) {_NUMBER} (?=[kKmMbB](?!{_W}))
     # Words
-    | (?: (?=\w{{1,7}}+-[^\W_]) (?i:{_any(_PREFIXES)}) - )*+
+    | [A-J]\# (?!{_W})
+    | (?i: {_any(_CLIPPED)} ) ' (?=\s)
+    | (?i: uh | um | mm | hm | nuh | mhm ) - (?i: huh | hum | uh | mm | hm ) (?!{_W})
+    | (?: (?=\w{{1,7}}+-[^\W_]) (?i:{_PREFIX}) - )*+
       {_W}++ (?: (?<=\d),(?=\d{{3}}(?!\d)) {_W}++
-               | \.(?!(?<=[a-z]{{2}}\.)[A-Z][a-z]) {_W}++
+               | \. (?! (?<=[a-z]{{2}}\.) {_AFTER_A_STOP} ) {_W}++
                | (?<={_LETTER})'(?={_LETTER}) {_W}++
                | (?<=[A-Z])&(?=[A-Z]) {_W}++ )*+
-      (?: \++ (?! {_W} | /[-+−–] ) | {_SUFFIX} )
+      (?: \++ (?! {_W} | /[-+−–] ) | \(\) | {_SUFFIX} )
     # Marks
     | ' (?i: s|m|d|re|ve|ll ) (?!'|{_W})
-    | (?<!{_W}) ' (?i: em|til|cause|bout|tis|twas|\d\ds? ) (?!{_W})
-    | '' | `` | \.{{2,}}+ | -{{2,}}+ | \*++ | =++ | ~++
+    | (?<!{_W}) '[Nn]'? (?!'|{_W})
+    | (?<!{_W}) ' (?i: em|til|cause|bout|round|tis|twas|t|\d\ds? ) (?!'|{_W})
+    | & (?: [a-z]{{2,6}} | \#\d{{1,6}} ) ;
+    | [<>!]= | <?--?> | => | <--? (?!\d) | && | \|\|
+    | '' | `{{2,}}+ | \.{{2,}}+ | -{{2,}}+ | \*++ | =++ | ~++ | \#++ | [!?]++
     | \S
     """,
     re.VERBOSE,
@@ -270,35 +356,65 @@ _FUSED = {
     "'tis": 2,
     "'twas": 2,
 }
+# Words written without their apostrophe, and where it is left out.
+_BARE = {
+    **dict.fromkeys(("dont", "cant", "wont", "isnt", "arent", "aint"), -2),
+    **dict.fromkeys(("didnt", "doesnt", "wasnt", "werent", "couldnt", "wouldnt", "shouldnt"), -2),
+    **dict.fromkeys(("havent", "hasnt", "hadnt", "mustnt"), -2),
+    **dict.fromkeys(("ive", "youve", "weve", "theyve", "youre", "theyre"), -2),
+    **dict.fromkeys(("youll", "theyll"), -2),
+    **dict.fromkeys(("im", "thats", "whats", "theres", "wheres", "whos", "hes", "shes"), -1),
+}
 
 
 def _tokens(text: str, folded: str, start: int, end: int) -> tuple[Token, ...]:
     spans = [
-        (start + left, start + right)
-        for left, right in _spans(folded[start:end].replace("\n", " "))
+        (start + left, start + right, form)
+        for left, right, form in _spans(folded[start:end].replace("\n", " "))
     ]
     forms = _forms(
-        (text[left:right] for left, right in spans),
-        (_turn(folded, left, right) for left, right in spans),
+        (form or text[left:right] for left, right, form in spans),
+        (_turn(folded, left, right) for left, right, _ in spans),
     )
     return tuple(
         Token(text[left:right], form, left, right)
-        for (left, right), form in zip(spans, forms, strict=True)
+        for (left, right, _), form in zip(spans, forms, strict=True)
     )
 
 
-def _spans(sentence: str) -> Iterator[tuple[int, int]]:
-    """Where the tokens of a folded sentence without line breaks begin and end."""
+def _spans(sentence: str) -> Iterator[tuple[int, int, str | None]]:
+    """Where the tokens of a folded sentence without line breaks begin and end.
+
+    With the word that a token stands for, where its letters alone do not tell.
+    """
     for match in _TOKEN.finditer(sentence):
         start, end = match.span()
-        cut = _cut(match[0])
+        word = match[0]
+        bare = _bare(word)
+        if bare:
+            yield start, end + bare, None
+            yield end + bare, end, _with_apostrophe(word[bare:])
+            continue
+        cut = _cut(word)
         if cut:
             # A word in front of two of them, `you'd've`, is cut twice; none has three.
-            first = _cut(match[0][:cut])
+            first = _cut(word[:cut])
             if first:
-                yield start, start + first
-            yield start + first, start + cut
-        yield start + cut, end
+                yield start, start + first, None
+            yield start + first, start + cut, None
+        yield start + cut, end, None
+
+
+def _bare(word: str) -> int:
+    """Where a word's apostrophe is left out, counted from its end; 0 if it is not.
+
+    IM is not `I'm`, but DONT is `don't`.
+    """
+    return _BARE.get(word.lower(), 0) if len(word) > 2 or not word.isupper() else 0
+
+
+def _with_apostrophe(ending: str) -> str:
+    return f"{ending[0]}'{ending[1]}" if ending.lower() == "nt" else f"'{ending}"
 
 
 def _cut(word: str) -> int:
@@ -333,6 +449,10 @@ _FORM_FOLDS: dict[int, str | None] = {
     ord("{"): "-LCB-",
     ord("}"): "-RCB-",
 }
+# Rows of marks, code and characters that HTML spells out, and what each of them stands for.
+_ROW = re.compile(r"(?:[!?]{2,}+|\.{2,}+|-{2,}+)\Z")
+_CODE = re.compile(r"`([^`\s]+)`\Z")
+_ENTITIES = {"&amp;": "&", "&lt;": "<", "&gt;": ">", "&quot;": '"', "&apos;": "'", "&#39;": "'"}
 _QUOTES = frozenset({"``", "''"})
 # The tags of quotation marks, and whether they open a quotation.
 _TURNS = {"``": True, "''": False}
@@ -367,6 +487,12 @@ def _form(word: str) -> str:
     """The form of a word that turns no way: folded, composed, brackets spelled out."""
     if word.isascii() and word.isalnum():
         return word
+    if _ROW.match(word):
+        return "?" if "?" in word else {"!": "!", ".": "...", "-": "--"}[word[0]]
+    code = _CODE.match(word)
+    if code:
+        return _form(code[1])
+    word = _ENTITIES.get(word, word)
     form = unicodedata.normalize("NFC", _FORMS.get(word) or word.translate(_FORM_FOLDS))
     return form or word
 
