@@ -39,18 +39,17 @@ class Rows:
         """The sum of every row."""
         return _row_sums(self.start, self.value)
 
-    def take_roots(self) -> None:
-        """Replace every value by its square root, in place."""
-        np.sqrt(self.value, out=self.value)
+    def times(self, dense: Floats, threads: int, *, roots: bool = False) -> Floats:
+        """This matrix, or that of its square roots, times a dense one.
 
-    def times(self, dense: Floats, threads: int) -> Floats:
-        """This matrix times a dense one, rows shared out among threads by their entries."""
+        Rows are shared out among threads by their entries.
+        """
         out = np.empty((self.shape[0], dense.shape[1]), dense.dtype)
         shares = np.searchsorted(self.start, np.linspace(0, self.start[-1], threads + 1)[1:-1])
         cuts = [0, *shares.tolist(), self.shape[0]]
         with ThreadPoolExecutor(threads) as pool:
             parts = [
-                pool.submit(_times, self.start, self.column, self.value, dense, out, *cut)
+                pool.submit(_times, self.start, self.column, self.value, roots, dense, out, *cut)
                 for cut in pairwise(cuts)
             ]
             for part in parts:
@@ -60,14 +59,21 @@ class Rows:
 
 @njit(cache=True, nogil=True)
 def _times(
-    start: Longs, column: Ints, value: Floats, dense: Floats, out: Floats, first: int, last: int
+    start: Longs,
+    column: Ints,
+    value: Floats,
+    roots: bool,
+    dense: Floats,
+    out: Floats,
+    first: int,
+    last: int,
 ) -> None:
     width = dense.shape[1]
     for row in range(first, last):
         for k in range(width):
             out[row, k] = 0.0
         for entry in range(start[row], start[row + 1]):
-            factor = value[entry]
+            factor = np.sqrt(value[entry]) if roots else value[entry]
             other = column[entry]
             for k in range(width):
                 out[row, k] += factor * dense[other, k]

@@ -1,21 +1,15 @@
-"""One-step CCA of words and their neighbours (Dhillon, Foster and Ungar 2015; Stratos et al. 2015).
+"""Learn eigenwords from text: read it, count neighbours, find the vectors by one of three ways.
 
-w            a word, one of n; W its indicator, (n,)
-c            a context: which word stands left, which right; C its indicator, (2 (n + 2),): every
-             side also has one place for all rarer words and one for a sentence's beginning or end
-#(w, c)      how often they come together; #(w) and #(c) likewise
-κ            1 for counts as they are, ½ for their square roots
-Ω            (n, 2 (n + 2)): #(w, c)^κ / √(#(w)^κ #(c)^κ), i.e. D_w^{-½} C_{wc} D_c^{-½}
-U            Ω's d left singular vectors, (n, d); its rows, scaled to length one, are eigenwords
-
-Square roots stabilise the variance of counts, which are nearly Poisson (Stratos et al. 2015,
-section 4). D_w^{-½} U, which CCA proper asks for, differs from U by the length of rows alone.
+one-step     CCA of words with both neighbours                          neighbours.one_step
+two-step     CCA of neighbours with each other, of words with these     neighbours.two_step
+lr-mvl       one-step, then CCA with exponentially smoothed contexts    lr_mvl.improve
 """
 
 import tempfile
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,11 +17,13 @@ from numpy.typing import NDArray
 from lpcfg.errors import TrainingError
 from lpcfg.words.bigrams import Counter, Floats, Rows
 from lpcfg.words.corpus import Corpus
-from lpcfg.words.eigenwords import Eigenwords
-from lpcfg.words.svd import left_singular
+from lpcfg.words.eigenwords import Eigenwords, fold
+from lpcfg.words.lr_mvl import improve
+from lpcfg.words.neighbours import Found, Search, one_step, two_step
 
 Progress = Callable[[str, int, int], None]
 """Told what is being done, and how many of how many parts are."""
+Method = Literal["one-step", "two-step", "lr-mvl"]
 
 
 @dataclass(frozen=True)
@@ -37,17 +33,27 @@ class Options:
     words: int = 100_000
     """How many words have vectors, the most frequent"""
     dimensions: int = 100
+    method: Method = "one-step"
     square_roots: bool = True
     """Whether counts enter by their square roots (κ = ½) or as they are (κ = 1)"""
+    rates: tuple[float, ...] = (0.5,)
+    """Of LR-MVL's exponential smooths, in (0, 1]"""
+    rounds: int = 2
+    """Of LR-MVL"""
     steps: int = 5
     """Products with Ω Ωᵀ in the search for singular vectors"""
     seed: int = 0
     threads: int = 2
 
     def __post_init__(self) -> None:
-        for name in ("words", "dimensions", "steps", "threads"):
+        for name in ("words", "dimensions", "rounds", "steps", "threads"):
             if getattr(self, name) < 1:
                 raise TrainingError(f"expected {name} of 1 or more, got {getattr(self, name)}")
+        if self.method not in get_args(Method):
+            known = ", ".join(get_args(Method))
+            raise TrainingError(f"expected a method among {known}, got {self.method!r}")
+        if not self.rates or not all(0 < rate <= 1 for rate in self.rates):
+            raise TrainingError(f"expected rates above 0 and up to 1, got {self.rates}")
 
 
 def learn(
@@ -63,25 +69,31 @@ def learn(
     Words of `keep` that occur have vectors however rare they are.
     """
     with Corpus() as corpus:
-        on_progress("reading sentences", 0, 0)
-        corpus.add_sentences(sentences)
-        files = list(texts)
-        for number, file in enumerate(files):
-            on_progress("reading text", number, len(files))
-            corpus.add_text(file)
-        on_progress("reading text", len(files), len(files))
-        words = vocabulary(corpus.counts(), options.words, keep)
+        _read(corpus, sentences, list(texts), on_progress)
+        counts = corpus.counts()
+        words = vocabulary(counts, options.words, keep)
         with tempfile.TemporaryDirectory(prefix="lpcfg-words-") as folder:
-            followed, follows = count_bigrams(corpus, words, Path(folder), on_progress)
-            neighbours = Neighbours.of(followed, follows, len(words), options)
-            found = left_singular(
-                neighbours,
-                min(options.dimensions, len(words)),
-                np.random.default_rng(options.seed),
-                steps=options.steps,
-                on_step=lambda done, total: on_progress("singular vectors", done, total),
-            )
-    return Eigenwords(words, unit_rows(found.left))
+            found = _find(corpus, words, options, Path(folder), on_progress)
+        if options.method == "lr-mvl":
+            uses = np.array([counts[word] for word in words], np.float64)
+            for number in range(options.rounds):
+                on_progress("smoothing contexts", number, options.rounds)
+                table = unit_rows(found.words)
+                found = improve(table, options.rates, corpus.blocks(words), uses)
+            on_progress("smoothing contexts", options.rounds, options.rounds)
+    return Eigenwords(words, unit_rows(found.words), found.contexts)
+
+
+def _read(
+    corpus: Corpus, sentences: Iterable[Sequence[str]], texts: Sequence[Path], on: Progress
+) -> None:
+    on("reading sentences", 0, 0)
+    corpus.add_sentences(sentences)
+    for number, file in enumerate(texts):
+        on("reading text", number, len(texts))
+        corpus.add_text(file)
+    if texts:
+        on("reading text", len(texts), len(texts))
 
 
 def vocabulary(counts: dict[str, int], size: int, keep: Collection[str]) -> tuple[str, ...]:
@@ -89,23 +101,54 @@ def vocabulary(counts: dict[str, int], size: int, keep: Collection[str]) -> tupl
     order = sorted(counts, key=lambda word: (-counts[word], word))
     if not order:
         raise TrainingError("expected text to learn words from, got no word: check the files")
-    kept = set(keep)
+    kept = set(map(fold, keep))
     return tuple(word for k, word in enumerate(order) if k < size or word in kept)
 
 
-def count_bigrams(
-    corpus: Corpus, words: Sequence[str], folder: Path, on_progress: Progress
+def _find(
+    corpus: Corpus, words: Sequence[str], options: Options, folder: Path, on: Progress
+) -> Found:
+    """One or two steps of CCA from counts, kept in a folder while they are needed."""
+    search = Search(
+        options.dimensions,
+        options.square_roots,
+        options.steps,
+        options.seed,
+        options.threads,
+    )
+    n = len(words)
+
+    def on_step(done: int, total: int) -> None:
+        on("singular vectors", done, total)
+
+    bigrams = count_pairs(corpus, words, 1, folder, on)
+    if options.method == "two-step":
+        around = count_pairs(corpus, words, 2, folder, on)
+        return two_step(bigrams, around, n, search, on_step)
+    return one_step(*bigrams, n, search, on_step)
+
+
+def count_pairs(
+    corpus: Corpus, words: Sequence[str], distance: int, folder: Path, on: Progress
 ) -> tuple[Rows, Rows]:
-    """Count how often word i is followed by j, and follows j; both tables are (n + 2, n + 2)."""
+    """Count which place is followed by which at a distance of 1 or 2, and the transpose.
+
+    At distance 2, no break stands between them. Tables are (n + 2, n + 2): see `Corpus.blocks`.
+    """
+    what = "counting neighbours" if distance == 1 else "counting contexts"
     shape = (len(words) + 2, len(words) + 2)
     followed, follows = Counter(shape, folder), Counter(shape, folder)
     done = 0
-    for block in corpus.blocks(words):
-        on_progress("counting neighbours", done, corpus.size)
-        done += len(block) - 1
-        followed.add(block[:-1], block[1:])
-        follows.add(block[1:], block[:-1])
-    on_progress("counting neighbours", done, corpus.size)
+    for block in corpus.blocks(words, distance):
+        on(what, done, corpus.size)
+        done += len(block) - distance
+        first, last = block[:-distance], block[distance:]
+        if distance == 2:
+            within = block[1:-1] != len(words) + 1
+            first, last = first[within], last[within]
+        followed.add(first, last)
+        follows.add(last, first)
+    on(what, corpus.size, corpus.size)
     return followed.merged(), follows.merged()
 
 
@@ -114,50 +157,3 @@ def unit_rows(table: Floats) -> NDArray[np.float32]:
     lengths = np.linalg.norm(table, axis=1, keepdims=True)
     unit: Floats = np.divide(table, lengths, out=np.zeros_like(table), where=lengths > 0)
     return unit.astype(np.float32)
-
-
-@dataclass(frozen=True)
-class Neighbours:
-    """Ω, as an operator."""
-
-    right: Rows
-    """#(w, c)^κ of words and right neighbours, (n + 2, n + 2)"""
-    left: Rows
-    """The same of left neighbours: the transpose of `right`"""
-    words: int
-    scale: Floats
-    """#(w)^{-κ/2}, also of left and of right contexts, (n + 2,); zero where there are none"""
-    threads: int
-
-    @classmethod
-    def of(cls, followed: Rows, follows: Rows, words: int, options: Options) -> "Neighbours":
-        """Take square roots of counts if asked to, in place, and the scale of rows and columns."""
-        counts = followed.sums()
-        if options.square_roots:
-            counts = np.sqrt(counts)
-            followed.take_roots()
-            follows.take_roots()
-        scale = np.zeros_like(counts)
-        np.divide(1, np.sqrt(counts), out=scale, where=counts > 0)
-        return cls(followed, follows, words, scale, options.threads)
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        return self.words, 2 * len(self.scale)
-
-    def times(self, dense: Floats) -> Floats:
-        """Ω X: X's first half is of left neighbours."""
-        size = len(self.scale)
-        scale = self.scale[:, None].astype(dense.dtype)
-        out = self.left.times(scale * dense[:size], self.threads)
-        out += self.right.times(scale * dense[size:], self.threads)
-        return (scale * out)[: self.words]
-
-    def transposed_times(self, dense: Floats) -> Floats:
-        """Ωᵀ X. A word is left of what follows it, so that both tables change their parts."""
-        size = len(self.scale)
-        scale = self.scale[:, None].astype(dense.dtype)
-        padded = np.zeros((size, dense.shape[1]), dense.dtype)
-        padded[: self.words] = scale[: self.words] * dense
-        sides = (self.right.times(padded, self.threads), self.left.times(padded, self.threads))
-        return np.concatenate([scale * side for side in sides])

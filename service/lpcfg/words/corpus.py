@@ -4,7 +4,7 @@ Raw text is cut into chunks at white space, and every distinct chunk is tokenise
 dummy words, by the parser's own tokeniser. What this does not see is the context of a chunk:
 `Fig. 3` is `Fig`, `.`, `3` (the parser: `Fig.`, `3`), and `etc.` at a sentence's end keeps its full
 stop. A sentence ends after a chunk with a stop of its own if the next chunk begins with a capital
-or a quotation mark, and at every line break.
+or a quotation mark, and at every line break. Words are counted folded: see `eigenwords.fold`.
 """
 
 import re
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from lpcfg.texts import lines
 from lpcfg.tokens import tokenize
+from lpcfg.words.eigenwords import fold
 
 Ints = NDArray[np.int32]
 Longs = NDArray[np.int64]
@@ -60,6 +61,16 @@ class _Numbers(dict[str, int]):
         return number
 
 
+class _Folded(dict[str, str]):
+    """Words and what `fold` makes of them, as many as are remembered at a time."""
+
+    def __missing__(self, word: str) -> str:
+        if len(self) >= MAX_CHUNKS:
+            self.clear()
+        self[word] = folded = fold(word)
+        return folded
+
+
 class Corpus:
     """The words of all text added, as numbers in a temporary file that ends with the block.
 
@@ -91,10 +102,11 @@ class Corpus:
         self._file.close()
 
     def add_sentences(self, sentences: Iterable[Sequence[str]]) -> None:
-        """Add sentences that are tokenised already, in the forms they have."""
+        """Add sentences that are tokenised already."""
         block: list[int] = []
+        folded = _Folded()
         for sentence in filter(len, sentences):
-            block += map(self._numbers.__getitem__, sentence)
+            block += map(self._numbers.__getitem__, map(folded.__getitem__, sentence))
             block.append(BREAK)
             if len(block) >= BLOCK:
                 self._spill(np.array(block, np.int32))
@@ -127,11 +139,11 @@ class Corpus:
         """How often each word came."""
         return {word: int(self._counts[number]) for word, number in self._numbers.items()}
 
-    def blocks(self, words: Sequence[str]) -> Iterator[Ints]:
+    def blocks(self, words: Sequence[str], overlap: int = 1) -> Iterator[Ints]:
         """All text in order: words as places in `words`, others len(words), breaks one more.
 
-        It begins with a break. Every block but the first begins with the last number of the one
-        before it, so that no pair of neighbours is missed.
+        It begins with a break. Every block but the first begins with the last `overlap` numbers of
+        those before it, so that no pair (1) or triple (2) of neighbours is missed.
         """
         n = len(words)
         places = np.full(self._numbers.next, n, np.int32)
@@ -142,7 +154,7 @@ class Corpus:
         while data := self._file.read(4 * BLOCK):
             block = np.concatenate([last, places[np.frombuffer(data, np.int32)]])
             yield block
-            last = block[-1:]
+            last = block[-overlap:]
 
 
 def _blocks(text: Iterable[str]) -> Iterator[list[list[str]]]:
@@ -190,7 +202,7 @@ class _Chunks:
         found = [tokens_of_chunk(chunk) for chunk in chunks]
         sizes = np.array([len(tokens) for tokens in found], np.int64)
         self._start = np.concatenate([self._start, self._start[-1] + np.cumsum(sizes)])
-        new = [numbers[token] for tokens in found for token in tokens]
+        new = [numbers[fold(token)] for tokens in found for token in tokens]
         self._tokens = np.concatenate([self._tokens, np.array(new, np.int32)])
         ends = np.array([_may_end(tokens) for tokens in found], np.bool_)
         self._ends = np.concatenate([self._ends, ends])

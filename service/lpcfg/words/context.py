@@ -1,0 +1,65 @@
+"""Vectors of tokens in their context: [word; what stands left; what stands right].
+
+A context's vector is a sum over rates α of exponentially smoothed table rows:
+    left_t = Σ_α z_t^α,   z_t^α = α L_α[w_{t-1}] + (1 − α) z_{t-1}^α
+and likewise from the right. With the one rate 1 it is the row of the neighbour itself. Before the
+first and behind the last token of a sentence stands the row of a break.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from lpcfg.errors import GrammarError
+
+Ints = NDArray[np.int32]
+Floats = NDArray[Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Contexts:
+    """Projections of left and right contexts; row n is that of rarer words, n + 1 of a break."""
+
+    rates: tuple[float, ...]
+    left: NDArray[np.float32]
+    """(len(rates), n + 2, d)"""
+    right: NDArray[np.float32]
+    """(len(rates), n + 2, d)"""
+
+    def __post_init__(self) -> None:
+        if self.left.shape != self.right.shape or self.left.shape[:1] != (len(self.rates),):
+            raise GrammarError(
+                f"expected tables of left and right contexts for {len(self.rates)} rates, got "
+                f"shapes {self.left.shape} and {self.right.shape}"
+            )
+
+    def of(self, places: Ints) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """The vectors of what is left and right of every token of a sentence, (T, d) each."""
+        n_words = self.left.shape[1] - 2
+        around = np.concatenate([[n_words + 1], places, [n_words + 1]]).astype(np.int32)
+        sums = [np.zeros((len(places), self.left.shape[2]), np.float32) for _ in range(2)]
+        for rate, left, right in zip(self.rates, self.left, self.right, strict=True):
+            sums[0] += smoothed(left, around, rate)[1:-1]
+            sums[1] += smoothed(right, around[::-1].copy(), rate)[::-1][1:-1]
+        return sums[0], sums[1]
+
+
+@njit(cache=True, nogil=True)
+def smoothed(table: Floats, places: Ints, rate: float) -> Floats:
+    """z_t = α table[w_{t-1}] + (1 − α) z_{t-1} for every place t, zero behind each break.
+
+    The last row of the table is a break's: nothing before a break counts, but the break does.
+    """
+    stop = len(table) - 1
+    out = np.zeros((len(places), table.shape[1]), table.dtype)
+    keep = table.dtype.type(1 - rate)
+    new = table.dtype.type(rate)
+    for t in range(1, len(places)):
+        before = places[t - 1]
+        for k in range(table.shape[1]):
+            carried = keep * out[t - 1, k] if before != stop else table.dtype.type(0)
+            out[t, k] = carried + new * table[before, k]
+    return out

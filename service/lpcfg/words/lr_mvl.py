@@ -1,0 +1,103 @@
+"""LR-MVL: low-rank multi-view learning (Dhillon, Foster and Ungar 2011).
+
+A            the words' vectors, (n, k): given first, then learned anew every round
+L_t, R_t     exponential smooths of A's rows left and right of token t, at r rates, (r k,) each
+φ_L, φ_R     (r k, k): the CCA of L with R
+S_t          [φ_Lᵀ L_t; φ_Rᵀ R_t]; the CCA of words with S is the next A
+
+Rows of rarer words and of breaks are zero: they say nothing, and smoothing passes over them.
+One pass over the text a round: the moments of L and R and their sums per word are all it takes.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numba import njit
+
+from lpcfg.words.bigrams import Floats
+from lpcfg.words.context import Contexts, smoothed
+from lpcfg.words.corpus import Ints
+from lpcfg.words.dense import Doubles, cca, words_against_states
+from lpcfg.words.neighbours import Found, mean_square_scale
+
+PIECE = 1 << 15
+"""Tokens smoothed at a time, where sentences end: 2 r k float32 each, 52 MB at r k = 200."""
+
+
+@dataclass
+class Moments:
+    """What one pass over the text collects."""
+
+    states: Doubles
+    """Σ_t [L; R] [L; R]ᵀ, (2 r k, 2 r k)"""
+    sums: Floats
+    """Σ_t of [L; R] per word, (n, 2 r k), float32"""
+    tokens: int
+
+
+def improve(
+    table: Floats, rates: tuple[float, ...], blocks: Iterable[Ints], uses: Doubles
+) -> Found:
+    """Do one round: from A, (n, k), to the next A and its projections of contexts."""
+    k = table.shape[1]
+    padded = np.concatenate([table, np.zeros((2, k), table.dtype)]).astype(np.float32)
+    found = collect(padded, rates, blocks)
+    half = len(rates) * k
+    moments = found.states
+    pair = cca(moments[:half, :half], moments[:half, half:], moments[half:, half:], k)
+    turn = np.zeros((2 * half, 2 * k))
+    turn[:half, :k], turn[half:, k:] = pair.first, pair.second
+    states = found.sums @ turn.astype(np.float32)
+    words, last = words_against_states(states, turn.T @ moments @ turn, uses, k)
+    whole = turn @ last
+    sides = []
+    for side in (slice(0, half), slice(half, None)):
+        square = np.trace(whole[side].T @ moments[side, side] @ whole[side])
+        scaled = whole[side] * mean_square_scale(float(square), found.tokens)
+        sides.append(np.stack([padded @ part for part in np.split(scaled, len(rates))]))
+    left, right = (side.astype(np.float32) for side in sides)
+    return Found(words, Contexts(rates, left, right))
+
+
+def collect(padded: Floats, rates: tuple[float, ...], blocks: Iterable[Ints]) -> Moments:
+    """Collect moments of the smooths; the table's last row is a break's, the one before rarer."""
+    n = len(padded) - 2
+    size = 2 * len(rates) * padded.shape[1]
+    found = Moments(np.zeros((size, size)), np.zeros((n, size), np.float32), 0)
+    for piece in pieces(blocks, n + 1):
+        back = piece[::-1].copy()
+        left = [smoothed(padded, piece, rate) for rate in rates]
+        right = [smoothed(padded, back, rate)[::-1] for rate in rates]
+        tokens = piece <= n
+        states = np.concatenate([*left, *right], axis=1)[tokens]
+        found.states += (states.T @ states).astype(np.float64)
+        _add_rows(found.sums, piece[tokens], states)
+        found.tokens += len(states)
+    return found
+
+
+@njit(cache=True, nogil=True)
+def _add_rows(table: Floats, places: Ints, rows: Floats) -> None:
+    """Add every row at its place; places behind the table's end are left out."""
+    for t in range(len(places)):
+        if places[t] < len(table):
+            for k in range(table.shape[1]):
+                table[places[t], k] += rows[t, k]
+
+
+def pieces(blocks: Iterable[Ints], stop: int) -> Iterator[Ints]:
+    """Cut text into pieces of about `PIECE` tokens that begin and end with a break.
+
+    A sentence longer than a piece is cut where the piece ends: nobody smooths over so many.
+    """
+    rest = np.array([stop], np.int32)
+    for block in blocks:
+        rest = np.concatenate([rest, block[1:]])
+        while len(rest) > PIECE:
+            breaks = np.flatnonzero(rest[1:PIECE] == stop)
+            cut = int(breaks[-1]) + 1 if len(breaks) else PIECE - 1
+            yield rest[: cut + 1] if rest[cut] == stop else np.append(rest[: cut + 1], stop)
+            rest = rest[cut:] if rest[cut] == stop else np.insert(rest[cut + 1 :], 0, stop)
+    if len(rest) > 1:
+        yield rest
