@@ -26,11 +26,11 @@ from benchmarks.page import origin, put, table
 from benchmarks.spectral_tables import PAPER, WHOLE
 from benchmarks.treebanks import TAGS
 
-from lpcfg.parser import Parser
+from lpcfg.parsing.parser import Parser
 from lpcfg.train.config import TrainingConfig, member
 from lpcfg.train.pipeline import train, train_and_publish
-from lpcfg.train.report import TrainReport
-from lpcfg.trees import Tree
+from lpcfg.train.summary import TrainReport
+from lpcfg.trees.tree import Tree
 
 DEFAULT = "the default configuration"
 LATENT = ("em", "spectral", "pivot", "pivot+em", "clustering", "clustering+em")

@@ -23,11 +23,12 @@ from typing import Any
 
 from benchmarks.serving import Connection, Process, percentile
 
-from lpcfg.analysis import Sentence
-from lpcfg.parser import Parser
+from lpcfg.parsing.parser import Parser
+from lpcfg.parsing.results import Sentence
+from lpcfg.parsing.to_json import analysis_json
 from lpcfg.settings import read_settings
-from lpcfg.trees import normalize, read
-from lpcfg.wire import analysis_json
+from lpcfg.trees.brackets import read
+from lpcfg.trees.normalize import normalize
 
 BATCH = 64
 

@@ -23,7 +23,7 @@ from typing import Any
 from benchmarks.serving import Connection, Lost, Process, percentile
 
 from lpcfg.settings import read_settings
-from lpcfg.trees import read
+from lpcfg.trees.brackets import read
 
 QUEUE = 4
 """Requests that may wait: few, so that what is let in is answered soon."""

@@ -27,15 +27,17 @@ from unittest.mock import patch
 import numpy as np
 from benchmarks.environment import ROOT, Record, environment
 
-from lpcfg.analysis import Sentence
-from lpcfg.engine import decode, fine
-from lpcfg.engine.coarse import Coarse, Thresholds
-from lpcfg.engine.inside_outside import inside
-from lpcfg.evaluate import score
-from lpcfg.model import Model, from_bundle
-from lpcfg.parser import Parser
-from lpcfg.store import load
-from lpcfg.trees import Tree, normalize, read
+from lpcfg.engine.exact.inside_outside import inside
+from lpcfg.engine.pruned import decode, fine
+from lpcfg.engine.pruned.coarse import Coarse, Thresholds
+from lpcfg.evaluation.brackets import score
+from lpcfg.models.model import Model, from_bundle
+from lpcfg.models.store.versions import load
+from lpcfg.parsing.parser import Parser
+from lpcfg.parsing.results import Sentence
+from lpcfg.trees.brackets import read
+from lpcfg.trees.normalize import normalize
+from lpcfg.trees.tree import Tree
 
 LENGTHS = (10, 20, 40, 80, 160)
 SCALES = (0.0, 0.1, 1.0, 10.0, 100.0)

@@ -20,19 +20,19 @@ from benchmarks.environment import Record, environment
 from benchmarks.page import origin, put, table
 from benchmarks.treebanks import TAGS
 
-from lpcfg.analysis import Sentence
-from lpcfg.answers import Labels
-from lpcfg.engine import decode, fine, kernels
-from lpcfg.engine.coarse import Coarse, Pruned, Thresholds
-from lpcfg.evaluate import score
-from lpcfg.lexicon import Emitter
-from lpcfg.measure import sentence_of
-from lpcfg.model import Model
-from lpcfg.parser import Parser
+from lpcfg.engine.pruned import decode, fine, kernels
+from lpcfg.engine.pruned.coarse import Coarse, Pruned, Thresholds
+from lpcfg.evaluation.brackets import score
+from lpcfg.evaluation.run import sentence_of
+from lpcfg.grammar.lexicon import Emitter
+from lpcfg.models.model import Model
+from lpcfg.parsing.parser import Parser
+from lpcfg.parsing.readout import Labels
+from lpcfg.parsing.results import Sentence
 from lpcfg.train.config import TrainingConfig, member
-from lpcfg.train.features import SIMPLE_TEMPLATES
+from lpcfg.train.data.features import SIMPLE_TEMPLATES
 from lpcfg.train.pipeline import train
-from lpcfg.trees import Tree
+from lpcfg.trees.tree import Tree
 
 STATES = (4, 8, 16, 24, 32)
 WHOLE = "the whole recipe"

@@ -8,11 +8,13 @@ from pathlib import Path
 
 from benchmarks.environment import ROOT
 
-from lpcfg.analysis import Analysis
-from lpcfg.evaluate import score
-from lpcfg.measure import Tags, sentence_of
-from lpcfg.parser import Parser
-from lpcfg.trees import Tree, normalize, read
+from lpcfg.evaluation.brackets import score
+from lpcfg.evaluation.run import Tags, sentence_of
+from lpcfg.parsing.parser import Parser
+from lpcfg.parsing.results import Analysis
+from lpcfg.trees.brackets import read
+from lpcfg.trees.normalize import normalize
+from lpcfg.trees.tree import Tree
 
 TAGS: tuple[Tags, ...] = ("predicted", "gold")
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from lpcfg.grammar import Emissions, Tables
-from lpcfg.trees import Tree
+from lpcfg.grammar.tables import Emissions, Tables
+from lpcfg.trees.tree import Tree
 
 Derivation = tuple[Any, ...]
 

@@ -9,8 +9,8 @@ from math import log
 
 import numpy as np
 
-from lpcfg.grammar import Doubles
-from lpcfg.trees import Tree
+from lpcfg.grammar.tables import Doubles
+from lpcfg.trees.tree import Tree
 
 Rule = tuple[str, str, str]
 Word = tuple[str, str]

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lpcfg.train.features import WIDTHS
-from lpcfg.train.heads import ENGLISH, FALLBACK
-from lpcfg.trees import Tree, is_intermediate, split_chain, unescape
+from lpcfg.train.data.features import WIDTHS
+from lpcfg.train.data.heads import ENGLISH, FALLBACK
+from lpcfg.trees.binarize import is_intermediate, split_chain, unescape
+from lpcfg.trees.tree import Tree
 
 
 @dataclass(eq=False)

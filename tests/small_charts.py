@@ -11,12 +11,12 @@ import pytest
 from hypothesis import strategies as st
 from numpy.random import Generator
 
-from lpcfg.engine import kernels
-from lpcfg.engine.coarse import Coarse, ContextTables, Limits, Pruned, Thresholds, Unfinished
-from lpcfg.engine.inside_outside import inside, outside
-from lpcfg.engine.scaled import SignedLog
-from lpcfg.grammar import Emissions, Grammar, Tables
-from lpcfg.model import coarse_tables
+from lpcfg.engine.exact.inside_outside import inside, outside
+from lpcfg.engine.exact.scaled import SignedLog
+from lpcfg.engine.pruned import kernels
+from lpcfg.engine.pruned.coarse import Coarse, ContextTables, Limits, Pruned, Thresholds, Unfinished
+from lpcfg.grammar.tables import Emissions, Grammar, Tables
+from lpcfg.models.model import coarse_tables
 from tests.strategies_grammar import WORDS, random_emissions, random_grammar, random_tables
 
 NOTHING_OUT = Thresholds(estimate=0.0, item=math.ulp(0.0), edge=0.0)

@@ -4,11 +4,13 @@ from functools import cache
 from itertools import islice
 from pathlib import Path
 
-from lpcfg.model import Model
-from lpcfg.parser import Parser
+from lpcfg.models.model import Model
+from lpcfg.parsing.parser import Parser
 from lpcfg.train.config import TrainingConfig, member
 from lpcfg.train.pipeline import train
-from lpcfg.trees import Tree, normalize, read, write
+from lpcfg.trees.brackets import read, write
+from lpcfg.trees.normalize import normalize
+from lpcfg.trees.tree import Tree
 
 SMALL = Path(__file__).resolve().parents[1] / "examples" / "small.mrg"
 

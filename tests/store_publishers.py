@@ -18,7 +18,8 @@ from types import FrameType, ModuleType
 
 import numpy as np
 
-from lpcfg import store
+from lpcfg.models.store import versions as store
+from lpcfg.models.store.files import Bundle
 
 NAME = "m"
 WARM_UP = 20
@@ -30,7 +31,7 @@ PUBLISHERS, EACH = 3, 25
 def publish(folder: Path, serial: int) -> None:
     values = np.arange(64, dtype=np.float64) + serial
     card = f"# publish {serial}\n"
-    bundle = store.Bundle({"values": values}, {"serial": serial}, {"serial": serial}, card)
+    bundle = Bundle({"values": values}, {"serial": serial}, {"serial": serial}, card)
     store.publish(folder, NAME, bundle)
 
 

@@ -2,7 +2,7 @@
 
 from hypothesis import strategies as st
 
-from lpcfg.trees import Tree
+from lpcfg.trees.tree import Tree
 
 NASTY_LABELS = (
     *("NP", "VP", "S", "NP-SBJ-1", "NP=2", "ADVP|PRT", "ADVP|PRT-CLR", "-LRB-", "-RRB-", "-NONE-"),

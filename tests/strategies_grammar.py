@@ -7,7 +7,7 @@ import numpy as np
 from hypothesis import strategies as st
 from numpy.random import Generator
 
-from lpcfg.grammar import Doubles, Emissions, Grammar, Tables, literal_emissions
+from lpcfg.grammar.tables import Doubles, Emissions, Grammar, Tables, literal_emissions
 
 WORDS = ("x", "y")
 

@@ -10,10 +10,10 @@ from benchmarks.estimators import CLIMBING, DEFAULT, LATENT
 from benchmarks.page import put
 from benchmarks.spectral_tables import DIVIDED, SIGNED, VARIANTS, WHOLE, Signed
 
-from lpcfg.analysis import Options
-from lpcfg.measure import sentence_of
-from lpcfg.model import Model
-from lpcfg.parser import Parser
+from lpcfg.evaluation.run import sentence_of
+from lpcfg.models.model import Model
+from lpcfg.parsing.parser import Parser
+from lpcfg.parsing.results import Options
 from tests import small_models
 from tests.small_models import SMALL
 

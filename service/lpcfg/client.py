@@ -21,7 +21,7 @@ import httpx
 from pydantic import BaseModel
 
 from lpcfg.errors import LpcfgError
-from lpcfg.web.schemas import (
+from lpcfg.protocol.schemas import (
     BatchLine,
     MarginalsResponse,
     ModelDetails,

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from lpcfg.analysis import Stop
-from lpcfg.engine import kernels
-from lpcfg.engine.coarse import TRIES, WIDER, Limits, Pruned, Thresholds, Unfinished
+from lpcfg.cancel import Stop
+from lpcfg.engine.pruned import kernels
+from lpcfg.engine.pruned.coarse import TRIES, WIDER, Limits, Pruned, Thresholds, Unfinished
 from lpcfg.errors import Stopped
-from lpcfg.grammar import Grammar, literal_emissions
-from lpcfg.model import coarse_tables
+from lpcfg.grammar.tables import Grammar, literal_emissions
+from lpcfg.models.model import coarse_tables
 from tests.naive import Pcfg
 from tests.small_charts import (
     NOTHING_OUT,

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from lpcfg.engine import decode, fine
-from lpcfg.engine.coarse import Limits, Pruned, Unfinished
-from lpcfg.engine.decode import OBJECTIVES
-from lpcfg.engine.fine import Posteriors
+from lpcfg.engine.pruned import decode, fine
+from lpcfg.engine.pruned.coarse import Limits, Pruned, Unfinished
+from lpcfg.engine.pruned.decode import OBJECTIVES
+from lpcfg.engine.pruned.fine import Posteriors
 from lpcfg.errors import InputError
-from lpcfg.grammar import Grammar, literal_emissions
-from lpcfg.model import coarse_tables
+from lpcfg.grammar.tables import Grammar, literal_emissions
+from lpcfg.models.model import coarse_tables
 from tests.small_charts import NOTHING_OUT, Case, cases, coarse_of, interpreted
 
 # Sums of fewer than 20 float64 numbers, of which logs may be as large as log 1e-300 = -691.

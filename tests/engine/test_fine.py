@@ -10,14 +10,14 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from lpcfg.analysis import Sentence
-from lpcfg.engine import fine, kernels
-from lpcfg.engine.coarse import Pruned, Thresholds
-from lpcfg.engine.inside_outside import inside, tree_probability
-from lpcfg.grammar import Doubles, Emissions, Tables
-from lpcfg.model import Model, coarse_tables
-from lpcfg.parser import Parser
-from lpcfg.scoring import Missing, tree_chart
+from lpcfg.engine.exact.inside_outside import inside, tree_probability
+from lpcfg.engine.pruned import fine, kernels
+from lpcfg.engine.pruned.coarse import Pruned, Thresholds
+from lpcfg.grammar.tables import Doubles, Emissions, Tables
+from lpcfg.models.model import Model, coarse_tables
+from lpcfg.parsing.parser import Parser
+from lpcfg.parsing.results import Sentence
+from lpcfg.parsing.tree_probability import Missing, tree_chart
 from tests import small_models
 from tests.naive import all_derivations, as_tree
 from tests.small_charts import (

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lpcfg.engine import fine, kernels
-from lpcfg.engine.coarse import Limits, Pruned, Thresholds, rules_by_children
-from lpcfg.grammar import Grammar, Singles, literal_emissions
-from lpcfg.model import coarse_tables
+from lpcfg.engine.pruned import fine, kernels
+from lpcfg.engine.pruned.coarse import Limits, Pruned, Thresholds, rules_by_children
+from lpcfg.grammar.tables import Grammar, Singles, literal_emissions
+from lpcfg.models.model import coarse_tables
 from tests.small_charts import (
     NOTHING_OUT,
     SINGLE,

@@ -10,7 +10,7 @@ from benchmarks.load import distinct_sentences
 from benchmarks.serving import Process
 from fastapi.testclient import TestClient
 
-from lpcfg.parser import Parser
+from lpcfg.parsing.parser import Parser
 from lpcfg.settings import Settings
 from lpcfg.train.config import TrainingConfig
 from lpcfg.train.pipeline import train_and_publish

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
-from lpcfg.analysis import Constraint, Options, Sentence
-from lpcfg.parser import Parser
-from lpcfg.trees import parse_tree
-from lpcfg.web.schemas import (
+from lpcfg.parsing.parser import Parser
+from lpcfg.parsing.results import Constraint, Options, Sentence
+from lpcfg.parsing.to_json import analysis_json, marginals_json, score_json
+from lpcfg.protocol.schemas import (
     BatchLine,
     MarginalsResponse,
     ModelDetails,
@@ -18,7 +18,7 @@ from lpcfg.web.schemas import (
     ParseResponse,
     TreesResponse,
 )
-from lpcfg.wire import analysis_json, marginals_json, score_json
+from lpcfg.trees.brackets import parse_tree
 from tests.web.conftest import Serve
 
 TEXT = "The dog saw a cat. 😀 It ran away!\n\nThe cat (a dog) slept."

@@ -9,7 +9,7 @@ from benchmarks.serving import Process
 
 import lpcfg
 from lpcfg import AsyncClient, Client, ServiceError
-from lpcfg.web.schemas import ConstraintInput, TokensInput
+from lpcfg.protocol.schemas import ConstraintInput, TokensInput
 
 
 def url(process: Process) -> str:

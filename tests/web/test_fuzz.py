@@ -20,8 +20,8 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from lpcfg.trees import parse_tree
-from lpcfg.web.schemas import BatchLine, Problem
+from lpcfg.protocol.schemas import BatchLine, Problem
+from lpcfg.trees.brackets import parse_tree
 
 OPERATIONS = (
     "POST /v1/parse",

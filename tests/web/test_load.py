@@ -16,13 +16,13 @@ import pytest
 from benchmarks.load import QUEUE, busy, overload, request_of, soak
 from benchmarks.serving import Connection, Lost, Process, percentile
 
-from lpcfg.analysis import Sentence
-from lpcfg.model import from_bundle, to_bundle
-from lpcfg.parser import Parser
-from lpcfg.store import publish, resolve
+from lpcfg.models.model import from_bundle, to_bundle
+from lpcfg.models.store.versions import publish, resolve
+from lpcfg.parsing.parser import Parser
+from lpcfg.parsing.results import Sentence
+from lpcfg.parsing.to_json import analysis_json
 from lpcfg.train.config import TrainingConfig, member
 from lpcfg.train.pipeline import train, train_and_publish
-from lpcfg.wire import analysis_json
 from tests.web.conftest import TREES, made_up
 
 pytestmark = pytest.mark.load

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
-from lpcfg.web.bodies import json_depth
-from lpcfg.web.problems import KINDS, MEDIA_TYPE
-from lpcfg.web.schemas import Problem
+from lpcfg.protocol.schemas import Problem
+from lpcfg.web.http.bodies import json_depth
+from lpcfg.web.http.problems import KINDS, MEDIA_TYPE
 from tests.web.conftest import Serve
 
 
@@ -334,7 +334,7 @@ def test_a_fault_of_the_service_is_a_problem_too_and_tells_nothing(
         raise RuntimeError("secret sentence")
 
     with serve() as client:
-        monkeypatch.setattr("lpcfg.parser.Parser.marginals", broken)
+        monkeypatch.setattr("lpcfg.parsing.parser.Parser.marginals", broken)
         answer = client.post("/v1/marginals", json={"text": "A dog."})
         problem(answer, "fault")
         assert "secret" not in answer.text

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from lpcfg.analysis import Stop
+from lpcfg.cancel import Stop
 from lpcfg.errors import InputError, SettingsError, Stopped
-from lpcfg.web.admission import Admission, cost
-from lpcfg.web.cache import Cache
-from lpcfg.web.keys import Key, Keys
-from lpcfg.web.problems import Refused
-from lpcfg.web.work import FaultError, Line, Task, Workers
+from lpcfg.web.http.keys import Key, Keys
+from lpcfg.web.http.problems import Refused
+from lpcfg.web.scheduling.admission import Admission, cost
+from lpcfg.web.scheduling.cache import Cache
+from lpcfg.web.scheduling.work import FaultError, Line, Task, Workers
 from tests.web.conftest import Serve
 
 # Admission ----------------------------------------------------------------------------------------

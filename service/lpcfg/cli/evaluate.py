@@ -29,9 +29,10 @@ def evaluate(
 
     What EVALB itself would print is shown beside it.
     """
-    from lpcfg.measure import measure
-    from lpcfg.parser import Parser
-    from lpcfg.trees import normalize, read
+    from lpcfg.evaluation.run import measure
+    from lpcfg.parsing.parser import Parser
+    from lpcfg.trees.brackets import read
+    from lpcfg.trees.normalize import normalize
 
     settings = read_settings(model_store=store)
     parser = Parser.load(model, settings.model_store)

@@ -22,7 +22,7 @@ def _store(given: str | None) -> str:
 @app.command("list", epilog="Example: lpcfg models list --store model_store --json")
 def list_(store: Store = None, json: Json = False) -> None:
     """List every published version, one a line."""
-    from lpcfg.store import list_models
+    from lpcfg.models.store.versions import list_models
 
     found = list_models(_store(store))
     if json:
@@ -49,7 +49,7 @@ def list_(store: Store = None, json: Json = False) -> None:
 @app.command(epilog="Example: lpcfg models show en")
 def show(model: Model, store: Store = None, json: Json = False) -> None:
     """Show a version's card and facts; with --json, its manifest."""
-    from lpcfg.store import load
+    from lpcfg.models.store.versions import load
 
     stored = load(model, _store(store))
     if json:
@@ -75,7 +75,7 @@ def _flat(prefix: str, facts: Mapping[str, object]) -> list[tuple[str, str]]:
 @app.command(epilog="Example: lpcfg models verify en@1")
 def verify(model: Model, store: Store = None, json: Json = False) -> None:
     """Check size, shape and SHA-256 of everything a version holds."""
-    from lpcfg.store import verify as verify_files
+    from lpcfg.models.store.versions import verify as verify_files
 
     checked = verify_files(model, _store(store))
     if json:
@@ -87,7 +87,7 @@ def verify(model: Model, store: Store = None, json: Json = False) -> None:
 @app.command(epilog="Example: lpcfg models remove mine@3")
 def remove(model: Model, store: Store = None, json: Json = False) -> None:
     """Remove one version for good. A bare NAME is enough where it has a single version."""
-    from lpcfg.store import remove as remove_version
+    from lpcfg.models.store.versions import remove as remove_version
 
     removed = str(remove_version(model, _store(store)))
     if json:

@@ -8,10 +8,10 @@ from typing import Annotated
 
 import typer
 
-from lpcfg.analysis import Analysis, Options
 from lpcfg.cli.options import Json, Maximise, Model, Objective, Store
 from lpcfg.cli.sentences import Form, sentences
 from lpcfg.cli.terminal import note, result, result_json
+from lpcfg.parsing.results import Analysis, Options
 from lpcfg.settings import read_settings
 
 
@@ -58,8 +58,8 @@ def parse(
         raise typer.BadParameter(
             "trees have no room for them: add --json", param_hint="--marginals"
         )
-    from lpcfg.parser import Parser
-    from lpcfg.wire import analysis_json, marginals_json
+    from lpcfg.parsing.parser import Parser
+    from lpcfg.parsing.to_json import analysis_json, marginals_json
 
     parser = Parser.load(model, read_settings(model_store=store).model_store)
     options = Options(k=k, objective=objective.value)
@@ -87,8 +87,8 @@ def _output(asked: Output | None, json: bool) -> Output:
 
 
 def _print_trees(analysis: Analysis, output: Output, k: int) -> None:
-    from lpcfg.drawing import svg
-    from lpcfg.trees import write
+    from lpcfg.trees.brackets import write
+    from lpcfg.trees.draw import svg
 
     show = write if output is Output.PTB else svg
     trees: Iterable[str] = [show(parse.tree) for parse in analysis.parses] or [""]

@@ -41,12 +41,13 @@ def report(
     """
     if tags is not None and not treebank:
         raise typer.BadParameter("there is nothing to parse: add --treebank", param_hint="--tags")
-    from lpcfg.measure import measure
-    from lpcfg.model import from_bundle
-    from lpcfg.parser import Parser
+    from lpcfg.evaluation.run import measure
+    from lpcfg.models.model import from_bundle
+    from lpcfg.models.store.versions import load
+    from lpcfg.parsing.parser import Parser
     from lpcfg.report.page import Evaluation, page, told
-    from lpcfg.store import load
-    from lpcfg.trees import normalize, read
+    from lpcfg.trees.brackets import read
+    from lpcfg.trees.normalize import normalize
 
     settings = read_settings(model_store=store)
     stored = load(model, settings.model_store)

@@ -37,8 +37,8 @@ def sample(
         raise typer.BadParameter(
             "all trees are printed: omit --count and --seed", param_hint="--enumerate"
         )
-    from lpcfg.sample import enumerate_trees, read_lpcfg, sample_trees
-    from lpcfg.trees import write
+    from lpcfg.grammar.known import enumerate_trees, read_lpcfg, sample_trees
+    from lpcfg.trees.brackets import write
 
     tables = read_lpcfg(grammar)
     if enumerate_all:

@@ -5,9 +5,9 @@ from typing import Annotated
 
 import typer
 
-from lpcfg.analysis import TreeScore
 from lpcfg.cli.options import Json, Model, Store
 from lpcfg.cli.terminal import result, result_json
+from lpcfg.parsing.results import TreeScore
 from lpcfg.settings import read_settings
 
 NOTHING_LEFT = TreeScore(None, 0, None, None, "nothing is left of the tree without its traces")
@@ -28,9 +28,10 @@ def score(
 
     What does not apply is `-`; the log of a tree of probability zero is `-inf`.
     """
-    from lpcfg.parser import Parser
-    from lpcfg.trees import normalize, read
-    from lpcfg.wire import score_json
+    from lpcfg.parsing.parser import Parser
+    from lpcfg.parsing.to_json import score_json
+    from lpcfg.trees.brackets import read
+    from lpcfg.trees.normalize import normalize
 
     settings = read_settings(model_store=store)
     parser = Parser.load(model, settings.model_store)

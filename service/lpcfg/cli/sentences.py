@@ -4,9 +4,9 @@ from collections.abc import Iterable, Iterator
 from enum import StrEnum
 from pathlib import Path
 
-from lpcfg.analysis import Sentence
 from lpcfg.errors import InputError
-from lpcfg.texts import lines
+from lpcfg.parsing.results import Sentence
+from lpcfg.text.files import lines
 
 
 class Form(StrEnum):
@@ -30,7 +30,7 @@ def sentences(file: Path | None, form: Form) -> Iterator[Sentence]:
 
 
 def _of_text(text: str) -> Iterable[Sentence]:
-    from lpcfg.tokens import segment
+    from lpcfg.text.tokenize import segment
 
     for part in segment(text):
         yield Sentence(

@@ -93,7 +93,7 @@ def train(
     """
     if workers is not None and scheduler is not None:
         raise typer.BadParameter("expected --workers or --scheduler, got both: omit one of them")
-    from lpcfg.store import check_name
+    from lpcfg.models.store.versions import check_name
     from lpcfg.train.config import TrainingConfig, overridden, read_config
     from lpcfg.train.pipeline import train_and_publish
 

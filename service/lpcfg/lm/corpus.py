@@ -10,8 +10,8 @@ import numpy as np
 from scipy import sparse
 
 from lpcfg.errors import InputError, TrainingError
-from lpcfg.grammar import Longs
-from lpcfg.texts import lines
+from lpcfg.grammar.tables import Longs
+from lpcfg.text.files import lines
 
 Sentence = Sequence[str]
 

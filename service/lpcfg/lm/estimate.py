@@ -22,10 +22,10 @@ from numba import njit
 from scipy import sparse
 
 from lpcfg.errors import SettingsError, TrainingError
-from lpcfg.grammar import Doubles, Longs
+from lpcfg.grammar.tables import Doubles, Longs
 from lpcfg.lm.corpus import Sentence, Vocabulary
 from lpcfg.lm.model import LanguageModel, Training, perplexity
-from lpcfg.train.pivot_decomposition import decompose_rows, emissions
+from lpcfg.train.estimators.pivot_decomposition import decompose_rows, emissions
 
 Estimator = Literal["em", "pivot", "pivot+em"]
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lpcfg.errors import InputError, SettingsError
-from lpcfg.grammar import Doubles, Longs
+from lpcfg.grammar.tables import Doubles, Longs
 from lpcfg.lm.corpus import Sentence, Vocabulary
 
 NO_SINGLETONS_DISCOUNT = 0.5

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from scipy import sparse
 
 from lpcfg.errors import GrammarError, StoreError
-from lpcfg.grammar import Doubles, Longs
+from lpcfg.grammar.tables import Doubles, Longs
 from lpcfg.lm.corpus import UNKNOWN, Sentence, Vocabulary
 
 SUM_TOLERANCE = 1e-9

@@ -1,1 +1,1 @@
-"""Learning: treebanks to features, moments, tables and published models."""
+"""Learning: from treebanks to published models."""

@@ -18,9 +18,9 @@ from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from lpcfg.errors import TrainingError
-from lpcfg.lexicon import SIGNATURES
-from lpcfg.train.estimators import did_you_mean, estimator
-from lpcfg.trees import MAX_DEPTH
+from lpcfg.grammar.lexicon import SIGNATURES
+from lpcfg.train.estimators.registry import did_you_mean, estimator
+from lpcfg.trees.brackets import MAX_DEPTH
 
 DEFAULT_ESTIMATOR = "spectral"
 _LEAST = {"sibling_threshold": 0, "rare_threshold": 0, "held_out": 0, "max_depth": 1, "seed": 0}

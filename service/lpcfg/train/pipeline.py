@@ -8,23 +8,20 @@ from pathlib import Path
 import numpy as np
 
 from lpcfg.errors import TrainingError
-from lpcfg.evaluate import score
-from lpcfg.grammar import Grammar, Ints, Tables
-from lpcfg.lexicon import Lexicon
-from lpcfg.measure import Examined, calibration_facts, examine
-from lpcfg.model import Fallback, Model, fallback_grammar, from_bundle, to_bundle
-from lpcfg.parser import Parser
-from lpcfg.store import Reference, check_publishable, publish
-from lpcfg.tagging import TagModel
-from lpcfg.train import context, counts, tagger
+from lpcfg.evaluation.brackets import score
+from lpcfg.evaluation.run import Examined, calibration_facts, examine
+from lpcfg.grammar.lexicon import Lexicon
+from lpcfg.grammar.tables import Grammar, Ints, Tables
+from lpcfg.grammar.tagging import TagModel
+from lpcfg.models.model import Fallback, Model, fallback_grammar, from_bundle, to_bundle
+from lpcfg.models.store.versions import Reference, check_publishable, publish
+from lpcfg.parsing.parser import Parser
+from lpcfg.text.files import Source
+from lpcfg.train import tagger
 from lpcfg.train.config import TrainingConfig
-from lpcfg.train.crew import connected, map_members
-from lpcfg.train.em import Choose
-from lpcfg.train.estimators import Job
-from lpcfg.train.held_out import HeldOut, split
-from lpcfg.train.report import Facts, TrainReport, card, sizes, symbol_counts, unseen
-from lpcfg.train.stages import Progress, Stages, silent
-from lpcfg.train.treebank import (
+from lpcfg.train.data import context
+from lpcfg.train.data.folds import HeldOut, split
+from lpcfg.train.data.treebank import (
     Forest,
     forest_of,
     grammar_of,
@@ -37,7 +34,16 @@ from lpcfg.train.treebank import (
     rules_of,
     unmarked,
 )
-from lpcfg.trees import Source, Tree, binarize, normalize, read
+from lpcfg.train.distributed import connected, map_members
+from lpcfg.train.estimators import pcfg as counts
+from lpcfg.train.estimators.em import Choose
+from lpcfg.train.estimators.registry import Job
+from lpcfg.train.stages import Progress, Stages, silent
+from lpcfg.train.summary import Facts, TrainReport, card, sizes, symbol_counts, unseen
+from lpcfg.trees.binarize import binarize
+from lpcfg.trees.brackets import read
+from lpcfg.trees.normalize import normalize
+from lpcfg.trees.tree import Tree
 
 SPARED = 0.04
 """A larger share of held-out trees is too much to do without: members then learn from all trees

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from lpcfg.grammar import Ints, Longs, Singles
-from lpcfg.lexicon import Lexicon
-from lpcfg.tagging import FREQUENT, TEMPLATES, TagModel, codes, feature_rows
+from lpcfg.grammar.lexicon import Lexicon
+from lpcfg.grammar.tables import Ints, Longs, Singles
+from lpcfg.grammar.tagging import FREQUENT, TEMPLATES, TagModel, codes, feature_rows
+from lpcfg.train.data.treebank import Forest
 from lpcfg.train.stages import Stage
-from lpcfg.train.treebank import Forest
 
 ROWS = 1 << 16
 """Rows that features share: twice as many tag 0.2 % more of gum/dev's tokens right when the model

@@ -15,11 +15,13 @@ from fastapi import FastAPI
 from threadpoolctl import threadpool_limits
 
 from lpcfg.settings import Settings
-from lpcfg.web import problems, reference, routes, status
-from lpcfg.web.files import page_routes
-from lpcfg.web.observe import Observed, is_request_id
+from lpcfg.web.endpoints import compute as routes
+from lpcfg.web.endpoints import reference, status
+from lpcfg.web.endpoints.files import page_routes
+from lpcfg.web.http import problems
+from lpcfg.web.http.observe import Observed, is_request_id
+from lpcfg.web.scheduling.work import Workers
 from lpcfg.web.state import Service
-from lpcfg.web.work import Workers
 
 _OFFSETS = (
     "Offsets are half-open and count Unicode code points, as Python's strings do. JavaScript, "

@@ -13,10 +13,10 @@ from prometheus_client import (
     generate_latest,
 )
 
-from lpcfg.analysis import Sentence
-from lpcfg.web.admission import Admission
-from lpcfg.web.cache import Cache
-from lpcfg.web.models import Served
+from lpcfg.parsing.results import Sentence
+from lpcfg.web.scheduling.admission import Admission
+from lpcfg.web.scheduling.cache import Cache
+from lpcfg.web.served import Served
 
 _SECONDS = (0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 

@@ -15,9 +15,9 @@ from uvicorn.config import Config
 
 from lpcfg.errors import SettingsError
 from lpcfg.settings import Settings
-from lpcfg.web import logs
 from lpcfg.web.app import create_app
-from lpcfg.web.protocol import protocol
+from lpcfg.web.http import logs
+from lpcfg.web.http.deadlines import protocol
 from lpcfg.web.state import Service
 
 _LAST_ACCEPTS = 0.05  # seconds for the loop to accept what the kernel has connected already

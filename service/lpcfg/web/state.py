@@ -8,16 +8,16 @@ from dataclasses import dataclass, field
 
 from starlette.requests import Request
 
-from lpcfg.analysis import Stop
+from lpcfg.cancel import Stop
 from lpcfg.errors import DeadlineError, StoreError
 from lpcfg.settings import Settings
-from lpcfg.web.admission import Admission
-from lpcfg.web.cache import Cache
-from lpcfg.web.keys import Keys
+from lpcfg.web.http.keys import Keys
+from lpcfg.web.http.problems import Refused
 from lpcfg.web.metrics import Metrics
-from lpcfg.web.models import Models
-from lpcfg.web.problems import Refused
-from lpcfg.web.work import Task, Workers
+from lpcfg.web.scheduling.admission import Admission
+from lpcfg.web.scheduling.cache import Cache
+from lpcfg.web.scheduling.work import Task, Workers
+from lpcfg.web.served import Models
 
 _SOON = 2.0  # seconds after which a client may ask a starting service again
 

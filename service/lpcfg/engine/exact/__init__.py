@@ -1,0 +1,1 @@
+"""The readable engine: full charts, exact arithmetic, the twin of the pruned one."""

@@ -1,0 +1,1 @@
+"""The fast engine: a coarse pass prunes the chart, compiled kernels run over it."""

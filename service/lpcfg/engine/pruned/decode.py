@@ -1,0 +1,234 @@
+"""Posteriors → trees: the best derivations under an objective.
+
+| objective      | maximises over derivations                                         |
+|----------------|--------------------------------------------------------------------|
+| `max-rule`     | Σ of abs μ(a → b c, i, k, j) / p(x), and of abs μ(a, i, i+1) / p(x)  |
+| `max-marginal` | Σ of abs μ(a, i, j) / p(x) (Goodman, 1996)                          |
+| `max-product`  | Π of abs μ(a → b c, i, k, j) / μ(a, i, j), the tree of the best PCFG |
+
+Spectral marginals may be negative; their magnitudes count (NAACL 3.3).
+"""
+
+import heapq
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from lpcfg.engine.pruned import kernels
+from lpcfg.engine.pruned.coarse import Pruned, Unfinished
+from lpcfg.engine.pruned.fine import Posteriors
+from lpcfg.errors import InputError
+from lpcfg.grammar.tables import Doubles, Longs
+
+OBJECTIVES = ("max-rule", "max-marginal", "max-product")
+PIECE = 10.0
+_TINY = 1e-300  # its log is finite: an impossible edge loses to every possible one
+
+
+@dataclass(frozen=True, eq=False)
+class Derivation:
+    """A tree of the chart: its score, and its items in pre-order."""
+
+    score: float
+    items: tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Scores:
+    """What an objective adds up: for items over one word, for edges, and for roots."""
+
+    item: Doubles
+    edge: Doubles
+    root: Doubles
+
+
+def check_objective(objective: str) -> None:
+    """Raises InputError for an objective that there is not."""
+    if objective not in OBJECTIVES:
+        raise InputError(
+            f"expected an objective among {', '.join(OBJECTIVES)}, got {objective!r}",
+            pointer="/objective",
+        )
+
+
+def scores(posteriors: Posteriors, objective: str) -> Scores:
+    """The scores of every item and edge under an objective."""
+    item, edge = posteriors.item, posteriors.edge
+    if objective == "max-rule":
+        return Scores(item, edge, np.zeros(len(item)))
+    above = np.repeat(item, np.diff(posteriors.pruned.chart.edge_start))
+    if objective == "max-marginal":
+        return Scores(item, above, np.zeros(len(item)))
+    share = np.log(np.maximum(edge, _TINY)) - np.log(np.maximum(above, _TINY))
+    return Scores(np.zeros(len(item)), share, np.log(np.maximum(item, _TINY)))
+
+
+def best(posteriors: Posteriors, objective: str) -> Derivation:
+    """The derivation of the whole sentence with the highest score."""
+    return best_by(scores(posteriors, objective), posteriors.pruned)
+
+
+def best_by(weights: Scores, pruned: Pruned) -> Derivation:
+    """The derivation of the whole sentence with the highest sum of these scores."""
+    chart = pruned.chart
+    total, back = kernels.best_tree(chart, weights.item, weights.edge)
+    root = max(_roots(pruned), key=lambda t: total[t] + weights.root[t])
+    items = _followed(chart, back, root)
+    return Derivation(float(total[root] + weights.root[root]), items)
+
+
+def _roots(pruned: Pruned) -> range:
+    chart, n = pruned.chart, pruned.length
+    first = len(chart.symbol)
+    while first and chart.start[first - 1] == 0 and chart.end[first - 1] == n:
+        first -= 1
+    return range(first, len(chart.symbol))
+
+
+def _followed(chart: kernels.Chart, back: Longs, root: int) -> tuple[int, ...]:
+    items, stack = [], [root]
+    while stack:
+        t = stack.pop()
+        items.append(t)
+        if (e := back[t]) >= 0:
+            stack += (int(chart.right[e]), int(chart.left[e]))
+    return tuple(items)
+
+
+def k_best(posteriors: Posteriors, objective: str) -> Iterator[Derivation]:
+    """All derivations of the whole sentence, best first, worked out as they are asked for."""
+    weights = scores(posteriors, objective)
+    lazy = _Lazy(posteriors.pruned.chart, weights)
+    queue = [(-lazy.score(t, 0) - weights.root[t], t, 0) for t in _roots(posteriors.pruned)]
+    heapq.heapify(queue)
+    while queue:
+        cost, t, rank = heapq.heappop(queue)
+        yield Derivation(-float(cost), lazy.items(t, rank))
+        if lazy.exists(t, rank + 1):
+            following = -lazy.score(t, rank + 1) - weights.root[t]
+            heapq.heappush(queue, (following, t, rank + 1))
+
+
+class _Choice(NamedTuple):
+    """A derivation of an item: its cost (the score's negative), edge, and children's ranks."""
+
+    cost: float
+    edge: int
+    left: int
+    right: int
+
+
+@dataclass(slots=True)
+class _Ranked:
+    """An item's derivations so far, those that may be next, and how many have sent successors."""
+
+    found: list[_Choice]
+    waiting: list[_Choice]
+    met: set[tuple[int, int, int]]
+    opened: int = 0
+    exhausted: bool = False
+
+
+class _Lazy:
+    """Derivations of every item by rank (Huang and Chiang, 2005, algorithm 3, with a stack)."""
+
+    def __init__(self, chart: kernels.Chart, weights: Scores) -> None:
+        self._chart = chart
+        self._weights = weights
+        self._best = kernels.best_tree(chart, weights.item, weights.edge)[0].tolist()
+        self._ranked: dict[int, _Ranked] = {}
+
+    def score(self, t: int, rank: int) -> float:
+        """The score of an item's derivation of a rank that exists."""
+        return self._best[t] if rank == 0 else -self._ranked[t].found[rank].cost
+
+    def exists(self, t: int, rank: int) -> bool:
+        """Whether an item has a derivation of a rank above 0; works out what that takes."""
+        stack = [(t, rank)]
+        while stack:
+            top, wanted = stack[-1]
+            if self._is_settled(top, wanted):
+                stack.pop()
+                continue
+            state = self._of(top)
+            if state.opened < len(state.found):
+                needed = self._opened(state)
+                if needed is not None:
+                    stack.append(needed)
+            elif state.waiting:
+                state.found.append(heapq.heappop(state.waiting))
+            else:
+                state.exhausted = True
+        return rank < len(self._of(t).found)
+
+    def items(self, t: int, rank: int) -> tuple[int, ...]:
+        """The items of a derivation, in pre-order."""
+        items, stack = [], [(t, rank)]
+        while stack:
+            top, at = stack.pop()
+            items.append(top)
+            if self._chart.entry[top] < 0:
+                choice = self._of(top).found[at]
+                stack.append((int(self._chart.right[choice.edge]), choice.right))
+                stack.append((int(self._chart.left[choice.edge]), choice.left))
+        return tuple(items)
+
+    def _is_settled(self, t: int, rank: int) -> bool:
+        """Whether it is known if an item has a derivation of this rank, above 0."""
+        state = self._of(t)
+        return rank < len(state.found) or state.exhausted
+
+    def _of(self, t: int) -> _Ranked:
+        state = self._ranked.get(t)
+        if state is None:
+            first, last = self._chart.edge_start[t], self._chart.edge_start[t + 1]
+            waiting = [self._choice(e, 0, 0) for e in range(first, last)]
+            heapq.heapify(waiting)
+            found = [heapq.heappop(waiting)] if waiting else []
+            met = {(choice.edge, 0, 0) for choice in (*found, *waiting)}
+            state = self._ranked[t] = _Ranked(found, waiting, met, exhausted=not found)
+        return state
+
+    def _opened(self, state: _Ranked) -> tuple[int, int] | None:
+        """Sends the successors of the next found derivation to wait, or names what that needs."""
+        _, edge, left, right = state.found[state.opened]
+        b, c = int(self._chart.left[edge]), int(self._chart.right[edge])
+        for child, rank in ((b, left + 1), (c, right + 1)):
+            if not self._is_settled(child, rank):
+                return child, rank
+        for i, j, child, rank in ((left + 1, right, b, left + 1), (left, right + 1, c, right + 1)):
+            if (edge, i, j) not in state.met and self.exists(child, rank):
+                state.met.add((edge, i, j))
+                heapq.heappush(state.waiting, self._choice(edge, i, j))
+        state.opened += 1
+        return None
+
+    def _choice(self, edge: int, left: int, right: int) -> _Choice:
+        b, c = int(self._chart.left[edge]), int(self._chart.right[edge])
+        below = self.score(b, left) + self.score(c, right)
+        return _Choice(-(float(self._weights.edge[edge]) + below), edge, left, right)
+
+
+def cover(unfinished: Unfinished, log_rules: Doubles) -> list[tuple[int, ...]]:
+    """Analyses of pieces that together make the sentence, left to right, as items in pre-order.
+
+    Few pieces with high estimates are wanted: a piece costs as much as an estimate of e to the
+    -PIECE. A word that nothing spans is an empty piece.
+    """
+    chart, n = unfinished.chart, unfinished.length
+    total, back = kernels.best_tree(chart, np.log(chart.inside), log_rules)
+    price = PIECE - np.log(np.maximum(unfinished.estimate, _TINY))
+    cost, last = [0.0] + [np.inf] * n, [-1] * (n + 1)
+    for k in range(1, n + 1):
+        cost[k] = cost[k - 1] - np.log(_TINY) + PIECE
+        for t in np.flatnonzero(chart.end == k).tolist():
+            if total[t] > -np.inf and cost[chart.start[t]] + price[t] < cost[k]:
+                cost[k], last[k] = cost[chart.start[t]] + price[t], t
+    pieces, k = [], n
+    while k > 0:
+        t = last[k]
+        pieces.append(_followed(chart, back, t) if t >= 0 else ())
+        k = int(chart.start[t]) if t >= 0 else k - 1
+    return pieces[::-1]

@@ -1,0 +1,1 @@
+"""Evaluation: a parser compared with gold trees."""

@@ -1,0 +1,174 @@
+"""Whether probabilities mean what they say, and a monotone map that makes them.
+
+A probability p is calibrated when a share p of the items that have it is right. `calibration`
+measures how far that is from being so; `fit_monotone` learns on held-out items the map from stated
+to true shares, which `MonotoneMap.apply` then applies. Items are, for instance, labelled spans,
+`correct` says of each whether the gold tree has it.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lpcfg.errors import InputError
+from lpcfg.grammar.tables import Doubles
+from lpcfg.models.calibration_map import MonotoneMap
+
+# Knots are means over groups of items: as many groups of equal width, and of equal weight. Spans
+# crowd near 0 and 1, where groups of equal width alone would be too coarse. More groups follow the
+# held-out trees too closely: fitted to 300 of GUM, 20 leave an error of .0215 on dev, 6 of .0191.
+_GROUPS = 6
+
+
+# Measuring ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Bin:
+    """The items with probabilities in [lower, upper); in the last bin, upper is included."""
+
+    lower: float
+    upper: float
+    mean_probability: float
+    accuracy: float
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """Bins from 0 to 1, the empty ones (all zeros) included, and the expected calibration error.
+
+    error = Σ over bins of count / items · |accuracy - mean probability|; 0 where nothing was asked.
+    """
+
+    error: float
+    items: int
+    bins: tuple[Bin, ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "calibration_error": self.error,
+            "items": self.items,
+            "bins": [
+                {
+                    "lower": b.lower,
+                    "upper": b.upper,
+                    "mean_probability": b.mean_probability,
+                    "accuracy": b.accuracy,
+                    "count": b.count,
+                }
+                for b in self.bins
+            ],
+        }
+
+
+def calibration(
+    probabilities: npt.ArrayLike,
+    correct: npt.ArrayLike,
+    *,
+    threshold: float = 0.05,
+    bins: int = 20,
+) -> Calibration:
+    """The calibration of the items whose probability is at least the threshold.
+
+    Raises InputError unless there is one truth value for each probability in [0, 1].
+    """
+    stated, right = _items(probabilities, correct)
+    served = stated >= threshold
+    stated, right = stated[served], right[served]
+    edges = [i / bins for i in range(bins + 1)]
+    place = np.minimum(np.searchsorted(edges, stated, side="right") - 1, bins - 1)
+    count = np.bincount(place, minlength=bins)
+    total_stated = np.bincount(place, stated, minlength=bins)
+    total_right = np.bincount(place, right, minlength=bins)
+    mean, accuracy = (total / np.maximum(count, 1) for total in (total_stated, total_right))
+    return Calibration(
+        error=float(np.abs(total_right - total_stated).sum() / max(len(stated), 1)),
+        items=len(stated),
+        bins=tuple(
+            Bin(edges[i], edges[i + 1], float(mean[i]), float(accuracy[i]), int(count[i]))
+            for i in range(bins)
+        ),
+    )
+
+
+# Mapping ------------------------------------------------------------------------------------------
+
+
+def fit_monotone(
+    probabilities: npt.ArrayLike, correct: npt.ArrayLike, weights: npt.ArrayLike | None = None
+) -> MonotoneMap:
+    """The map from stated probabilities to shares of right items, by isotonic regression.
+
+    The regression's steps are then thinned to the means of at most 12 groups of items, joined by
+    lines. Items may have weights, which are not negative. Raises InputError as `calibration`
+    does, and where no item has weight.
+    """
+    # Here, because those who only apply a map should not wait half a second for it.
+    from scipy.optimize import isotonic_regression
+
+    stated, right = _items(probabilities, correct)
+    weight = _weights(weights, len(stated))
+    stated, right, weight = stated[weight > 0], right[weight > 0], weight[weight > 0]
+    if not len(stated):
+        raise InputError(
+            "expected at least one item with weight to fit a calibration map to, got none: "
+            "hold out more sentences"
+        )
+    x, place = np.unique(stated, return_inverse=True)
+    mass = np.bincount(place, weight).astype(np.float64)
+    share = isotonic_regression(np.bincount(place, weight * right) / mass, weights=mass).x
+    # Pooled means of zeros and ones leave [0, 1] by rounding alone.
+    return _thin(x, np.clip(share, 0, 1), mass)
+
+
+def _thin(x: Doubles, y: Doubles, mass: Doubles) -> MonotoneMap:
+    """The lines through the means of groups of x, of y = f(x) for a map f that never decreases."""
+    by_width = np.floor(x * _GROUPS)
+    by_weight = np.floor((np.cumsum(mass) - mass / 2) / mass.sum() * _GROUPS)
+    begins = np.flatnonzero(np.diff(by_width, prepend=-1) + np.diff(by_weight, prepend=-1))
+    ends = np.append(begins[1:], len(x)) - 1
+    total = np.add.reduceat(mass, begins)
+    # A mean lies between the group's ends, but not always when it is rounded.
+    means_x = np.clip(np.add.reduceat(mass * x, begins) / total, x[begins], x[ends])
+    means_y = np.clip(np.add.reduceat(mass * y, begins) / total, y[begins], y[ends])
+    inner = (means_x > 0) & (means_x < 1)
+    return MonotoneMap(
+        (0.0, *means_x[inner].tolist(), 1.0), (0.0, *means_y[inner].tolist(), float(means_y[-1]))
+    )
+
+
+# Items --------------------------------------------------------------------------------------------
+
+
+def _items(probabilities: npt.ArrayLike, correct: npt.ArrayLike) -> tuple[Doubles, Doubles]:
+    stated = np.asarray(probabilities, np.float64)
+    right = np.asarray(correct, np.float64)
+    if stated.ndim != 1 or stated.shape != right.shape:
+        raise InputError(
+            "expected one truth value for each probability, got arrays of shapes "
+            f"{right.shape} and {stated.shape}: pass two flat arrays of one length"
+        )
+    if not ((stated >= 0) & (stated <= 1)).all():
+        worst = stated[~((stated >= 0) & (stated <= 1))][0]
+        raise InputError(f"expected probabilities in [0, 1], got {worst}: clip them first")
+    if not np.isin(right, (0, 1)).all():
+        raise InputError(
+            f"expected each item to be right or not, got {right[~np.isin(right, (0, 1))][0]}: "
+            "pass booleans"
+        )
+    return stated, right
+
+
+def _weights(weights: npt.ArrayLike | None, items: int) -> Doubles:
+    if weights is None:
+        return np.ones(items)
+    weight = np.asarray(weights, np.float64)
+    if weight.shape != (items,) or not (np.isfinite(weight) & (weight >= 0)).all():
+        raise InputError(
+            f"expected {items} weights that are finite and not negative, got {weight}: "
+            "pass one for each item, or none at all"
+        )
+    return weight

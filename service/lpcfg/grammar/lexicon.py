@@ -1,0 +1,551 @@
+"""Words → terminals: known words, signatures of rare and unknown ones, and their weights.
+
+The weight of preterminal a over word x is p(x | a) = p(a | x) p(x) / p(a). A word that was seen
+keeps its own counts and leans on its signature's tags with the strength of `SIGNATURE_WORDS`
+occurrences; an unknown word has its signature's alone. Signatures back off from fine to coarse
+("lower case, ends in -tion", "… -on", "… -n", "lower case, one hyphen", "lower case"), each level
+interpolated with the next. A chain of labels the word was not seen with has its share of the
+word's tag: p(a | x) = p(t | x) p(a | t, x), for a = `NP|NN` over the tag t = `NN`.
+
+With a tag model, what stands around a word has a say in its tag: p(t | x) becomes
+
+    (1 − ε) p(t | x, neighbours)^γ · p(t | x)^(1 − γ) / (their sum over t) + ε p(t | x)
+
+for ε = `ALONE`. Weights keep their form, p(a | x) p(x) / p(a): a "scaled likelihood", as where a
+neural network stands under a hidden Markov model. So the p(tree) of all trees over all sentences no
+longer sum to one, and p(sentence) is a score. It compares trees of one sentence: p(tree | sentence)
+and all posteriors are probabilities, as before.
+
+A threshold of 0 makes the lexicon literal: every word is its own terminal with weight
+count(a → x) / count(a), and a word never seen has no preterminal at all.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from lpcfg.errors import GrammarError, TrainingError
+from lpcfg.grammar.tables import Bools, Doubles, Emissions, Grammar, Ints, Longs, Singles, frozen
+from lpcfg.grammar.tagging import N_CODES, TagModel, scores, shape
+from lpcfg.trees.binarize import split_chain
+
+MARK = "\x00"
+"""Stands before terminals that are classes of words; no token contains it."""
+ANY = MARK + "any"
+"""The class of every word that a preterminal was not seen with."""
+
+SIGNATURE_WORDS = 1.0
+"""How many occurrences of a word its signature's tags weigh as much as."""
+CHAIN_WORDS = 2.0
+"""How many occurrences of a word and tag the tag's usual chains weigh as much as."""
+LEVEL_WORDS = 4.0
+"""How many tokens of a signature the next coarser signature weighs as much as."""
+RARE_AT_MOST = 10
+"""Words seen up to so often say which tags unknown words of their signature have."""
+LEAST_OF_A_TERMINAL = 5
+"""Rare tokens that a signature needs to be a terminal with vectors of its own."""
+LEAST_SHARE = 1e-4
+"""Candidates whose p(a | x) is below this share of the best one's are left out."""
+OTHER_CASE_WORDS = 1.0
+"""How many occurrences of an unknown word its other spelling in case (`THE`: `the`) weighs as."""
+ALONE = 0.1
+"""ε, what the lexicon has of p(t | x) whatever is around the word: likely tags stay candidates.
+At 0, two sentences of gum/dev find no tree over all their words; at 0.1 none, and F1 is the same.
+"""
+UNSEEN_WORDS = 0.5
+"""How many occurrences an unknown word is taken to have had."""
+CACHED_WORDS = 100_000
+"""Words whose candidates an Emitter remembers."""
+
+ENGLISH_ENDINGS = (
+    *("ation", "ition", "ology", "graphy", "ment", "ness", "less", "able", "ible", "ical", "ious"),
+    *("eous", "ized", "ised", "izes", "ises", "izing", "ising", "ship", "ward", "wise", "ally"),
+    *("tive", "ative", "like", "based", "specific", "ated", "ates", "ating", "ular", "ase", "osis"),
+)
+"""Endings that say more of an English word's tag than its last three letters do."""
+
+
+def english_signatures(word: str) -> list[str]:
+    """Signatures of an English word, from fine to coarse."""
+    lower = word.lower()
+    chain = neutral_signatures(word)
+    endings = [s for s in ENGLISH_ENDINGS if lower.endswith(s) and len(lower) > len(s) + 1]
+    return [f"{shape(word)}-{max(endings, key=len)}", *chain] if endings else chain
+
+
+def neutral_signatures(word: str) -> list[str]:
+    """Signatures of a word of any language, from fine to coarse: last characters, shape, case."""
+    form = shape(word)
+    lower = word.lower()
+    longest = min(3, len(lower) - 1) if form[0] not in "NP" else 0
+    endings = (f"{form}~{lower[-n:]}" for n in range(longest, 0, -1))
+    return list(dict.fromkeys((*endings, form, form[0])))
+
+
+SIGNATURES: Mapping[str, Callable[[str], list[str]]] = {
+    "english": english_signatures,
+    "neutral": neutral_signatures,
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Lexicon:
+    """Counts of words and of signatures, and the terminals that both map to.
+
+    Word x was seen as pairs word_start[x] : word_start[x + 1] of (pair_symbol, pair_count) and is
+    terminal `word_terminal[x]`. Signature s has tag t with probability share[s, t] and is terminal
+    `signature_terminal[s]`. Signatures of words seen rarely or never are looked up from fine to
+    coarse; `symbols` and `symbol_count` are those of the grammar.
+    """
+
+    language: str
+    rare_threshold: int
+    symbols: tuple[str, ...]
+    symbol_count: Longs
+    terminals: tuple[str, ...]
+    words: tuple[str, ...]
+    word_terminal: Ints
+    word_start: Ints
+    pair_symbol: Ints
+    pair_count: Ints
+    signatures: tuple[str, ...]
+    signature_terminal: Ints
+    share: NDArray[np.float32]
+
+    @classmethod
+    def from_counts(
+        cls,
+        symbols: Sequence[str],
+        words: Sequence[str],
+        pairs: Ints,
+        counts: Ints,
+        *,
+        rare_threshold: int = 3,
+        language: str = "english",
+    ) -> "Lexicon":
+        """The lexicon of `counts[k]` tokens of word pairs[k, 1] under preterminal pairs[k, 0]."""
+        if language not in SIGNATURES:
+            raise TrainingError(
+                f"expected a language among {', '.join(SIGNATURES)}, got {language!r}: "
+                "use `neutral` for a language without rules of its own"
+            )
+        order = np.lexsort((pairs[:, 0], pairs[:, 1]))
+        pairs, counts = pairs[order], counts[order]
+        symbol_count = np.bincount(pairs[:, 0], counts, len(symbols)).astype(np.int64)
+        tag_of = tags_of(symbols, symbol_count > 0)[1]
+        seen = _Seen(words, pairs, counts, tag_of, rare_threshold, SIGNATURES[language])
+        classes = seen.signatures()
+        own = [MARK + s for s, n in zip(classes.names, classes.rare, strict=True) if n]
+        known = [w for w, n in zip(words, seen.total, strict=True) if n >= rare_threshold]
+        terminals = (*known, *own, *([ANY] if rare_threshold > 0 else []))
+        ids = {name: x for x, name in enumerate(terminals)}
+        of_signature = {s: ids.get(MARK + s, len(ids) - 1) for s in classes.names}
+        return cls(
+            language=language,
+            rare_threshold=rare_threshold,
+            symbols=tuple(symbols),
+            symbol_count=frozen(symbol_count),
+            terminals=terminals,
+            words=tuple(words),
+            word_terminal=frozen(
+                np.array(
+                    [ids[w] if w in ids else seen.terminal(w, of_signature) for w in words],
+                    np.int32,
+                )
+            ),
+            word_start=frozen(
+                np.searchsorted(pairs[:, 1], np.arange(len(words) + 1)).astype(np.int32)
+            ),
+            pair_symbol=frozen(pairs[:, 0].astype(np.int32)),
+            pair_count=frozen(counts.astype(np.int32)),
+            signatures=classes.names,
+            signature_terminal=frozen(np.array(list(of_signature.values()), np.int32)),
+            share=frozen(classes.share.astype(np.float32)),
+        )
+
+    @cached_property
+    def tags(self) -> tuple[str, ...]:
+        """The tags at the bottom of the preterminals, as people write them."""
+        return tags_of(self.symbols, self.symbol_count > 0)[0]
+
+    @cached_property
+    def tag_of(self) -> Ints:
+        """The tag of every preterminal (0 at in-terminals)."""
+        return tags_of(self.symbols, self.symbol_count > 0)[1]
+
+    @cached_property
+    def tag_ids(self) -> Mapping[str, int]:
+        return {tag: t for t, tag in enumerate(self.tags)}
+
+    @cached_property
+    def word_ids(self) -> Mapping[str, int]:
+        return {word: x for x, word in enumerate(self.words)}
+
+    @cached_property
+    def signature_ids(self) -> Mapping[str, int]:
+        return {signature: s for s, signature in enumerate(self.signatures)}
+
+    @cached_property
+    def n_tokens(self) -> int:
+        return int(self.symbol_count.sum())
+
+    @cached_property
+    def chain_share(self) -> Doubles:
+        """p(a | t) of every preterminal a with tag t."""
+        of_tag = np.bincount(self.tag_of, self.symbol_count, len(self.tags))
+        return self.symbol_count / np.maximum(of_tag[self.tag_of], 1)
+
+    def seen_at_least(self, times: int) -> frozenset[str]:
+        """The words seen so often."""
+        before = np.concatenate([[0], np.cumsum(self.pair_count, dtype=np.int64)])
+        seen = np.diff(before[self.word_start])
+        return frozenset(self.words[x] for x in np.flatnonzero(seen >= times))
+
+    def candidates(self, word: str, tag: str | None = None) -> tuple[Ints, Doubles, int]:
+        """Preterminals that may stand over a word, their weights, and the word's terminal.
+
+        A tag from the caller admits just the preterminals that end in it, seen with the word or
+        not. A tag the treebank does not have is no help and is passed over.
+        """
+        if self.rare_threshold == 0:
+            return self._literal(word)
+        x, trust = self._known(word)
+        counts = np.zeros(len(self.symbols)) if x is None else trust * self._counts(x)
+        signature, given = self._signature(word), self.tag_ids.get(tag or "")
+        share = self._shares(counts, signature, given)
+        least = LEAST_SHARE * share.max() if given is None else 0.0
+        symbols = np.flatnonzero(share > least).astype(np.int32)
+        seen = max(counts.sum(), UNSEEN_WORDS)
+        terminal = self.signature_terminal[signature] if x is None else self.word_terminal[x]
+        return symbols, share[symbols] * seen / self.symbol_count[symbols], int(terminal)
+
+    def _literal(self, word: str) -> tuple[Ints, Doubles, int]:
+        x = self.word_ids.get(word)
+        if x is None:
+            return np.empty(0, np.int32), np.empty(0), -1
+        counts = self._counts(x)
+        symbols = np.flatnonzero(counts).astype(np.int32)
+        return symbols, counts[symbols] / self.symbol_count[symbols], x
+
+    def _known(self, word: str) -> tuple[int | None, float]:
+        """The word, or an unknown word's other spelling in case, and how far its counts count."""
+        ids = self.word_ids
+        if word in ids:
+            return ids[word], 1.0
+        other = next((w for w in (word.lower(), word.capitalize()) if w in ids), None)
+        if other is None:
+            return None, 0.0
+        return ids[other], min(1.0, OTHER_CASE_WORDS / self._counts(ids[other]).sum())
+
+    def _counts(self, x: int) -> Doubles:
+        """How often the word was seen under every symbol."""
+        pairs = slice(self.word_start[x], self.word_start[x + 1])
+        counts = np.bincount(self.pair_symbol[pairs], self.pair_count[pairs], len(self.symbols))
+        return counts.astype(np.float64)
+
+    def _signature(self, word: str) -> int:
+        ids = self.signature_ids
+        return next((ids[s] for s in SIGNATURES[self.language](word) if s in ids), 0)
+
+    def _shares(self, counts: Doubles, signature: int, tag: int | None) -> Doubles:
+        """p(a | x) of every preterminal, from the word's own counts and its signature."""
+        of_tag = np.bincount(self.tag_of, counts, len(self.tags))
+        if tag is None:
+            backed_off = of_tag + SIGNATURE_WORDS * self.share[signature]
+            tag_share = backed_off / backed_off.sum()
+        else:
+            tag_share = np.zeros(len(self.tags))
+            tag_share[tag] = 1.0
+        chains = counts + CHAIN_WORDS * self.chain_share
+        share: Doubles = tag_share[self.tag_of] * chains / (of_tag[self.tag_of] + CHAIN_WORDS)
+        return share
+
+
+def tags_of(symbols: Sequence[str], preterminal: Bools) -> tuple[tuple[str, ...], Ints]:
+    """The distinct labels at the bottom of preterminals, and every preterminal's (0 elsewhere)."""
+    bottoms = {a: split_chain(symbols[a])[-1] for a in np.flatnonzero(preterminal).tolist()}
+    names = tuple(sorted(set(bottoms.values())))
+    ids = {name: t for t, name in enumerate(names)}
+    tag_of = np.zeros(len(symbols), np.int32)
+    for a, bottom in bottoms.items():
+        tag_of[a] = ids[bottom]
+    return names, frozen(tag_of)
+
+
+@dataclass(frozen=True, eq=False)
+class _Signatures:
+    """Signature names, whether each has rare tokens enough to be a terminal, and p(tag | it)."""
+
+    names: tuple[str, ...]
+    rare: NDArray[np.bool_]
+    share: Doubles
+
+
+@dataclass(frozen=True, eq=False)
+class _Seen:
+    """A treebank's words as its lexicon is made from them."""
+
+    words: Sequence[str]
+    pairs: Ints
+    counts: Ints
+    tag_of: Ints
+    rare_threshold: int
+    chain_of: Callable[[str], list[str]]
+
+    @cached_property
+    def total(self) -> Doubles:
+        return np.bincount(self.pairs[:, 1], self.counts, len(self.words)).astype(np.float64)
+
+    def terminal(self, word: str, of_signature: Mapping[str, int]) -> int:
+        """The terminal of a rare word: its finest signature's."""
+        return next(of_signature[s] for s in self.chain_of(word) if s in of_signature)
+
+    def signatures(self) -> _Signatures:
+        """Signatures of the rarer words, with tags interpolated from coarse to fine."""
+        n_tags = int(self.tag_of.max(initial=-1)) + 1
+        if self.rare_threshold == 0:
+            return _Signatures((), np.empty(0, np.bool_), np.empty((0, n_tags)))
+        by_tag = np.zeros((len(self.words), n_tags))
+        np.add.at(by_tag, (self.pairs[:, 1], self.tag_of[self.pairs[:, 0]]), self.counts)
+        helpful = self.total <= max(RARE_AT_MOST, self.rare_threshold)
+        ids: dict[str, int] = {}
+        backoff: list[int] = []
+        rows: list[tuple[int, int]] = []
+        for x in np.flatnonzero(helpful).tolist():
+            coarser = -1
+            for signature in reversed(self.chain_of(self.words[x])):
+                if signature not in ids:
+                    ids[signature] = len(ids)
+                    backoff.append(coarser)
+                coarser = ids[signature]
+                rows.append((coarser, x))
+        if not ids:
+            ids, backoff, rows = {"": 0}, [-1], [(0, x) for x in range(len(self.words))]
+        of_signature, of_word = np.array(rows).T
+        tokens = np.zeros((len(ids), n_tags))
+        np.add.at(tokens, of_signature, by_tag[of_word])
+        is_rare = self.total[of_word] < self.rare_threshold
+        rare = np.bincount(of_signature[is_rare], self.total[of_word[is_rare]], len(ids))
+        share = _interpolate(
+            tokens, backoff, by_tag[helpful].sum(axis=0) + by_tag.sum(axis=0) / 1e3
+        )
+        return _Signatures(tuple(ids), rare >= LEAST_OF_A_TERMINAL, share)
+
+
+def _interpolate(tokens: Doubles, backoff: Sequence[int], overall: Doubles) -> Doubles:
+    """p(tag | signature), coarser signatures (which come first) filling in for finer ones."""
+    share = np.empty_like(tokens)
+    for s, coarser in enumerate(backoff):
+        below = share[coarser] if coarser >= 0 else overall / overall.sum()
+        share[s] = (tokens[s] + LEVEL_WORDS * below) / (tokens[s].sum() + LEVEL_WORDS)
+    return share
+
+
+class Emitter:
+    """Sentences → emissions under one grammar and its lexicon; remembers words it has met.
+
+    A tag model has its say in the tags of all words that the caller gives no tag for.
+    """
+
+    def __init__(self, grammar: Grammar, lexicon: Lexicon, tagger: TagModel | None = None) -> None:
+        self._grammar = grammar
+        self._lexicon = lexicon
+        self._met: dict[tuple[str, str | None], tuple[Ints, Ints, Doubles]] = {}
+        self._in_context = None if tagger is None else _InContext(grammar, lexicon, tagger)
+
+    def __call__(
+        self, tokens: Sequence[str], tags: Sequence[str | None] | None = None
+    ) -> Emissions:
+        """What may stand over each token, given the tags that are not None."""
+        if self._in_context is not None:
+            return self._in_context(tokens, tags)
+        met = [self._of(*pair) for pair in zip(tokens, tags or [None] * len(tokens), strict=True)]
+        start = np.zeros(len(met) + 1, np.int32)
+        np.cumsum([len(symbols) for symbols, _, _ in met], out=start[1:])
+        return Emissions(
+            start=start,
+            symbol=np.concatenate([symbols for symbols, _, _ in met]),
+            entry=np.concatenate([entries for _, entries, _ in met]),
+            weight=np.concatenate([weights for _, _, weights in met]),
+        )
+
+    def _of(self, word: str, tag: str | None) -> tuple[Ints, Ints, Doubles]:
+        known = self._met.get((word, tag))
+        if known is not None:
+            return known
+        symbols, weights, terminal = self._lexicon.candidates(word, tag)
+        ids, any_word = self._grammar.entry_ids, len(self._lexicon.terminals) - 1
+        entries = [ids.get((a, terminal), ids.get((a, any_word), -1)) for a in symbols.tolist()]
+        if len(self._met) >= CACHED_WORDS:
+            self._met.clear()
+        found = symbols, np.array(entries, np.int32), weights
+        self._met[word, tag] = found
+        return found
+
+
+class _Counts(NamedTuple):
+    """A lexicon's counts and a grammar's entries, as `Lexicon` and `Grammar` have them.
+
+    any_entry[a] is the entry of a over the class of all words, -1 where it has none.
+    """
+
+    word_start: Ints
+    pair_symbol: Ints
+    pair_count: Ints
+    share: NDArray[np.float32]
+    preterminal: Ints
+    symbol_count: Longs
+    chain_share: Doubles
+    tag_of: Ints
+    entry_start: Longs
+    entry_symbol: Ints
+    any_entry: Ints
+
+
+class _InContext:
+    """Emissions of words whose tags depend on their neighbours."""
+
+    def __init__(self, grammar: Grammar, lexicon: Lexicon, tagger: TagModel) -> None:
+        if lexicon.rare_threshold == 0 or tagger.tags != lexicon.tags:
+            raise GrammarError(
+                f"expected a tag model of the lexicon's {len(lexicon.tags)} tags and a lexicon "
+                f"that is not literal, got {len(tagger.tags)} tags and a rare threshold of "
+                f"{lexicon.rare_threshold}: train them together"
+            )
+        self._lexicon = lexicon
+        self._tagger = tagger
+        self._scale = tagger.scale.astype(np.float32)
+        self._met: dict[str, bytes] = {}
+        any_entry = np.full(grammar.n_symbols, -1, np.int32)
+        any_words = slice(grammar.entry_start[-2], grammar.entry_start[-1])
+        any_entry[grammar.entries[any_words, 0]] = np.arange(len(grammar.entries))[any_words]
+        self._counts = _Counts(
+            lexicon.word_start,
+            lexicon.pair_symbol,
+            lexicon.pair_count,
+            lexicon.share,
+            np.flatnonzero(lexicon.symbol_count).astype(np.int32),
+            lexicon.symbol_count,
+            lexicon.chain_share,
+            lexicon.tag_of,
+            grammar.entry_start,
+            np.ascontiguousarray(grammar.entries[:, 0]),
+            any_entry,
+        )
+
+    def __call__(self, tokens: Sequence[str], tags: Sequence[str | None] | None) -> Emissions:
+        given = np.full(len(tokens), -1)
+        if tags is not None:
+            ids = self._lexicon.tag_ids
+            given[:] = [ids.get(tag or "", -1) for tag in tags]
+        words = np.frombuffer(b"".join(map(self._of, tokens)), np.int64)
+        words = words.reshape(len(tokens), _PLACES + N_CODES)
+        tagger = self._tagger
+        return Emissions(
+            *_in_context(words, given, tagger.weight, self._scale, tagger.gamma, self._counts)
+        )
+
+    def _of(self, word: str) -> bytes:
+        """The word or its other spelling (-1 for none), whether it is the latter, its signature,
+        its terminal, and its codes."""
+        known = self._met.get(word)
+        if known is not None:
+            return known
+        lexicon = self._lexicon
+        x, _ = lexicon._known(word)
+        signature = lexicon._signature(word)
+        terminal = lexicon.signature_terminal[signature] if x is None else lexicon.word_terminal[x]
+        place = (-1 if x is None else x, word not in lexicon.word_ids, signature, terminal)
+        found = np.array([*place, *self._tagger.codes(word)], np.int64).tobytes()
+        if len(self._met) >= CACHED_WORDS:
+            self._met.clear()
+        self._met[word] = found
+        return found
+
+
+_PLACES = 4
+"""Numbers that say where the lexicon has a word; its codes follow."""
+
+
+@njit(cache=True, nogil=True)
+def _in_context(
+    words: Longs,
+    given: Longs,
+    weight: NDArray[np.int8],
+    scale: Singles,
+    gamma: float,
+    counts: _Counts,
+) -> Any:
+    """The emissions of a sentence: what `Lexicon.candidates` does for a word, in context.
+
+    given[i] is the tag that the caller gave word i, or -1.
+    """
+    score = scores(words[:, _PLACES:], weight, scale)
+    n, symbols, tags = len(words), len(counts.symbol_count), weight.shape[1]
+    start, size = np.zeros(n + 1, np.int32), n * len(counts.preterminal)
+    symbol, entry = np.empty(size, np.int32), np.empty(size, np.int32)
+    weights, emitted = np.empty(size), 0
+    seen, of_tag, share = np.empty(symbols), np.empty(tags), np.empty(symbols)
+    for i in range(n):
+        x, terminal = words[i, 0], words[i, 3]
+        tokens = _count(x, words[i, 1], counts, seen, of_tag)
+        tag_share = _tag_share(score[i], of_tag, counts.share[words[i, 2]], gamma, given[i])
+        best = 0.0
+        for a in counts.preterminal:
+            t = counts.tag_of[a]
+            chains = seen[a] + CHAIN_WORDS * counts.chain_share[a]
+            share[a] = tag_share[t] * chains / (of_tag[t] + CHAIN_WORDS)
+            best = max(best, share[a])
+        least = LEAST_SHARE * best if given[i] < 0 else 0.0
+        e, end = counts.entry_start[terminal], counts.entry_start[terminal + 1]
+        for a in counts.preterminal:
+            if share[a] <= least:
+                continue
+            while e < end and counts.entry_symbol[e] < a:
+                e += 1
+            own = e < end and counts.entry_symbol[e] == a
+            symbol[emitted], entry[emitted] = a, e if own else counts.any_entry[a]
+            weights[emitted] = share[a] * max(tokens, UNSEEN_WORDS) / counts.symbol_count[a]
+            emitted += 1
+        start[i + 1] = emitted
+    return start, symbol[:emitted].copy(), entry[:emitted].copy(), weights[:emitted].copy()
+
+
+@njit(cache=True, nogil=True)
+def _count(x: int, other_case: int, counts: _Counts, seen: Doubles, of_tag: Doubles) -> Any:
+    """How often the word was seen, in all, under every symbol and with every tag."""
+    seen[:] = 0.0
+    of_tag[:] = 0.0
+    if x < 0:
+        return 0.0
+    pairs = range(counts.word_start[x], counts.word_start[x + 1])
+    tokens = 0.0
+    for pair in pairs:
+        tokens += counts.pair_count[pair]
+    trust = min(1.0, OTHER_CASE_WORDS / tokens) if other_case else 1.0
+    for pair in pairs:
+        a = counts.pair_symbol[pair]
+        seen[a] = trust * counts.pair_count[pair]
+        of_tag[counts.tag_of[a]] += seen[a]
+    return trust * tokens
+
+
+@njit(cache=True, nogil=True)
+def _tag_share(
+    score: Singles, of_tag: Doubles, signature_share: Singles, gamma: float, given: int
+) -> Any:
+    """p(t | x): the context's share to the power of γ times the lexicon's to that of 1 − γ, and
+    some of the lexicon's."""
+    if given >= 0:
+        share = np.zeros(len(of_tag))
+        share[given] = 1.0
+        return share
+    alone = of_tag + SIGNATURE_WORDS * signature_share
+    share = gamma * score + (1.0 - gamma) * np.log(alone)
+    share = np.exp(share - share.max())
+    return (1.0 - ALONE) * share / share.sum() + ALONE * alone / alone.sum()

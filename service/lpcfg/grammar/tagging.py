@@ -1,0 +1,167 @@
+"""Tags in context: a log-linear model of a word's tag, given the word and two on either side.
+
+    p(t | x, neighbours) ∝ exp Σ_k W[row_k, t]
+
+Feature k joins what two *codes* say: a code is the CRC-32 of one fact about a word (`codes`), a
+feature of word i is a line (offset, code, other offset, other code) of `TEMPLATES`, and its row is
+a hash of both codes and k. Beyond the sentence's ends, and where a template names no code, the
+code is 0. Rows are int8 times a scale of their own, which changes no tag and is a quarter of the
+size.
+"""
+
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from lpcfg.errors import GrammarError
+from lpcfg.grammar.tables import Doubles, Longs, Singles, frozen
+
+FREQUENT = 3
+"""Words seen so often in training have features of their own; others only what they look like."""
+
+WORD, LOWER, LAST_1, LAST_2, LAST_3, LAST_4, LAST_5, FIRST_1, FIRST_2, FIRST_3, SHAPE = range(11)
+"""The codes of a word, by their places."""
+N_CODES = 11
+NONE = -1
+
+TEMPLATES = frozen(
+    np.array(
+        [
+            *((0, code, 0, NONE) for code in range(N_CODES)),
+            *((side, code, 0, NONE) for side in (-1, 1) for code in (WORD, SHAPE, LAST_3)),
+            *((-1, SHAPE, 0, SHAPE), (1, SHAPE, 0, SHAPE), (-2, WORD, 0, NONE), (2, WORD, 0, NONE)),
+            *((-1, WORD, 0, LOWER), (1, WORD, 0, LOWER), (-1, WORD, 1, WORD)),
+            *((-1, LAST_2, 0, LAST_3), (1, LAST_2, 0, LAST_3), (0, NONE, 0, NONE)),
+        ],
+        np.int64,
+    )
+)
+"""The features of a word: two codes each, of words at these offsets from it."""
+
+_LEAST_SCALE = 2.0**-14
+"""The smallest normal float16: weights of rows below 127 times it are rounded to its steps."""
+_HASHED = (1 << 48) - 1
+
+
+def shape(word: str) -> str:
+    """A letter for the case of its letters, then marks of digits, inner hyphens and other signs.
+
+    N: no letters but digits, P: neither, l: lower, C: Capital first, U: UPPER, I: one capital,
+    M: miXed, o: a script without case.
+    """
+    letters = "".join(c for c in word if c.isalpha())
+    digits = any(c.isdigit() for c in word)
+    if not letters:
+        case = "N" if digits else "P"
+    elif letters.islower():
+        case = "l"
+    elif letters.isupper():
+        case = "U" if len(letters) > 1 else "I"
+    elif letters.istitle():
+        case = "C"
+    else:
+        case = "M" if letters != letters.swapcase() else "o"
+    inner = word[1:-1]
+    signs = any(not c.isalnum() and c != "-" for c in inner)
+    return case + "d" * (digits and case != "N") + "-" * ("-" in inner) + "." * signs
+
+
+def codes(word: str, frequent: bool) -> list[int]:
+    """A word's codes: itself, in lower case, its last and first letters, and its shape.
+
+    Of a word that is not frequent, itself is its shape and its lower case is nothing.
+    """
+    lower, form = word.lower(), shape(word)
+    itself = (f"w {word}", f"l {lower}") if frequent else (f"s {form}", "s")
+    ends = (f"-{n} {lower[-n:]}" for n in range(1, 6))
+    starts = (f"+{n} {lower[:n]}" for n in range(1, 4))
+    facts = (*itself, *ends, *starts, f"s {form}")
+    return [zlib.crc32(fact.encode("utf-8", "surrogatepass")) for fact in facts]
+
+
+@dataclass(frozen=True, eq=False)
+class TagModel:
+    """W[r, t] = weight[r, t] · scale[r], for the tags of a lexicon in its order.
+
+    `gamma` is the say it has in a word's tag beside the lexicon (see `Emitter`), and `frequent`
+    are the words that have features of their own.
+    """
+
+    tags: tuple[str, ...]
+    frequent: frozenset[str]
+    weight: NDArray[np.int8]
+    scale: NDArray[np.float16]
+    gamma: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "weight", frozen(self.weight))
+        object.__setattr__(self, "scale", frozen(self.scale))
+        rows = len(self.scale)
+        if self.weight.shape != (rows, len(self.tags)) or rows & (rows - 1) or not rows:
+            raise GrammarError(
+                f"expected weights of {len(self.tags)} tags in a power of two of rows, each with "
+                f"a scale, got shape {self.weight.shape} and {rows} scales: publish the model again"
+            )
+
+    @classmethod
+    def rounded(
+        cls, tags: Sequence[str], frequent: frozenset[str], weight: Singles, gamma: float
+    ) -> "TagModel":
+        """The model with these weights, each rounded by half a step of its row at most."""
+        largest = np.abs(weight).max(axis=1, initial=0.0)
+        scale = np.maximum(largest / 127, _LEAST_SCALE).astype(np.float16)
+        steps = np.rint(weight / scale[:, None].astype(np.float32))
+        return cls(tuple(tags), frequent, steps.astype(np.int8), scale, gamma)
+
+    def codes(self, word: str) -> list[int]:
+        """What features may say of a word."""
+        return codes(word, word in self.frequent)
+
+    def log_shares(self, words: Sequence[str]) -> Doubles:
+        """log p(t | x, neighbours), a row for every word of a sentence."""
+        coded = np.array([self.codes(word) for word in words], np.int64).reshape(-1, N_CODES)
+        score = scores(coded, self.weight, self.scale.astype(np.float32)).astype(np.float64)
+        score -= score.max(axis=1, keepdims=True, initial=-np.inf)
+        log_shares: Doubles = score - np.log(np.exp(score).sum(axis=1, keepdims=True))
+        return log_shares
+
+
+# Kernels ------------------------------------------------------------------------------------------
+
+
+@njit(cache=True, nogil=True)
+def feature_rows(coded: Longs, i: int, rows: int, out: Longs) -> None:
+    """The rows of word i's features, of `rows` rows, a power of two."""
+    for k in range(len(TEMPLATES)):
+        one, other = 0, 0
+        at, code = i + TEMPLATES[k, 0], TEMPLATES[k, 1]
+        if code >= 0 and 0 <= at < len(coded):
+            one = coded[at, code]
+        at, code = i + TEMPLATES[k, 2], TEMPLATES[k, 3]
+        if code >= 0 and 0 <= at < len(coded):
+            other = coded[at, code]
+        x = (one * 0x9E3779B1 + other * 0x85EBCA77 + k * 0xC2B2AE3D) & _HASHED
+        x ^= x >> 17
+        x = (x * 0x9E3779B1) & _HASHED
+        x ^= x >> 15
+        out[k] = x & (rows - 1)
+
+
+@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
+def scores(coded: Longs, weight: NDArray[np.int8], scale: Singles) -> Any:
+    """Σ_k W[row_k, t], a row for every word of a sentence."""
+    tags = weight.shape[1]
+    result = np.zeros((len(coded), tags), np.float32)
+    rows = np.empty(len(TEMPLATES), np.int64)
+    for i in range(len(coded)):
+        feature_rows(coded, i, len(weight), rows)
+        for r in rows:
+            step = scale[r]
+            for t in range(tags):
+                result[i, t] += step * np.float32(weight[r, t])
+    return result

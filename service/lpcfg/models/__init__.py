@@ -1,0 +1,1 @@
+"""Models: what a parser needs, and how it is stored."""

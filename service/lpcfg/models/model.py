@@ -1,0 +1,273 @@
+"""A model: what a parser needs, and how it is stored.
+
+All members of a model share its grammar, its lexicon and its coarse (m = 1) tables. Stored, the
+factors of rules are float16 with one scale a term, which changes no F1 and halves the size, unless
+a model asks for full precision.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lpcfg.engine.pruned.coarse import ContextTables
+from lpcfg.errors import GrammarError
+from lpcfg.grammar.lexicon import Lexicon
+from lpcfg.grammar.tables import Doubles, Floats, Grammar, Tables, frozen
+from lpcfg.grammar.tagging import FREQUENT, TagModel
+from lpcfg.models.calibration_map import MonotoneMap
+from lpcfg.models.store.files import Bundle
+from lpcfg.models.store.versions import Stored
+
+Arrays = dict[str, NDArray[Any]]
+_SIDES = ("parent", "left", "right")
+
+
+@dataclass(frozen=True, eq=False)
+class Fallback:
+    """A coarser m = 1 grammar over the same preterminals, for sentences beyond the model's own."""
+
+    grammar: Grammar
+    coarse: Tables
+    context: ContextTables
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """Symbols, words, coarse tables and the members' tables.
+
+    `horizontal` says how the trees were binarized; without members the coarse tables are the
+    model. `weights` say how much each member counts beside the others, all alike where not given.
+    `calibration` maps a raw span posterior to the share of such spans that is right, and
+    `tagger` has a say in the tags of words that come without.
+    """
+
+    grammar: Grammar
+    lexicon: Lexicon
+    coarse: Tables
+    context: ContextTables
+    members: tuple[Tables, ...] = ()
+    fallback: Fallback | None = None
+    calibration: MonotoneMap | None = None
+    horizontal: int = 0
+    tagger: TagModel | None = None
+    weights: tuple[float, ...] = ()
+
+    def __post_init__(self) -> None:
+        given = self.weights
+        if given and (len(given) != len(self.members) or not all(w > 0 for w in given)):
+            raise GrammarError(
+                f"expected a weight above 0 for each of {len(self.members)} members, "
+                f"got {list(given)}: give one each, or none"
+            )
+
+    @property
+    def weighted(self) -> list[tuple[Tables, float]]:
+        """The members and how much each counts."""
+        return list(zip(self.members, self.weights or (1.0,) * len(self.members), strict=True))
+
+    @property
+    def states(self) -> int:
+        """The largest number of latent states of any symbol."""
+        return max((int(member.states.max()) for member in self.members), default=1)
+
+
+def fallback_grammar(
+    grammar: Grammar, internal: Sequence[str], rules: NDArray[np.integer[Any]]
+) -> Grammar:
+    """A grammar with other in-terminals and rules over the same preterminals and entries."""
+    shift = len(internal) - grammar.n_internal
+    return Grammar(
+        symbols=(*internal, *grammar.symbols[grammar.n_internal :]),
+        n_internal=len(internal),
+        rules=np.asarray(rules, np.int32),
+        terminals=grammar.terminals,
+        entries=grammar.entries + np.array([shift, 0], np.int32),
+    )
+
+
+def to_bundle(
+    model: Model, *, facts: Mapping[str, object], card: str, exact: bool = False
+) -> Bundle:
+    """What the store keeps of a model; `exact` keeps the members' numbers as they are."""
+    lexicon = model.lexicon
+    tensors: Arrays = {
+        "rules": model.grammar.rules,
+        "entries": model.grammar.entries,
+        "lexicon.symbol_count": lexicon.symbol_count,
+        "lexicon.word_terminal": lexicon.word_terminal,
+        "lexicon.word_start": lexicon.word_start,
+        "lexicon.pair_symbol": lexicon.pair_symbol,
+        "lexicon.pair_count": lexicon.pair_count,
+        "lexicon.signature_terminal": lexicon.signature_terminal,
+        "lexicon.share": lexicon.share,
+        **_coarse_arrays("", model.coarse, model.context),
+    }
+    for k, member in enumerate(model.members):
+        tensors.update(_member_arrays(f"members.{k}.", member, exact))
+    described: dict[str, object] = {
+        "symbols": model.grammar.symbols,
+        "n_internal": model.grammar.n_internal,
+        "terminals": model.grammar.terminals,
+        "words": lexicon.words,
+        "signatures": lexicon.signatures,
+        "language": lexicon.language,
+        "rare_threshold": lexicon.rare_threshold,
+        "horizontal": model.horizontal,
+        "members": len(model.members),
+    }
+    if model.weights:
+        described["weights"] = model.weights
+    if model.fallback is not None:
+        other = model.fallback
+        described["fallback"] = other.grammar.symbols[: other.grammar.n_internal]
+        tensors["fallback.rules"] = other.grammar.rules
+        tensors.update(_coarse_arrays("fallback.", other.coarse, other.context))
+    if model.calibration is not None:
+        described["calibration"] = model.calibration.as_lists()
+    if model.tagger is not None:
+        described["tagger"] = {"gamma": model.tagger.gamma}
+        tensors["tagger.weight"] = model.tagger.weight
+        tensors["tagger.scale"] = model.tagger.scale
+    return Bundle(tensors=tensors, grammar=described, facts=facts, card=card)
+
+
+def from_bundle(stored: Stored | Bundle) -> Model:
+    """The model that was stored."""
+    grammar, tensors = dict(stored.grammar), dict(stored.tensors)
+    try:
+        return _model(grammar, tensors)
+    except KeyError as error:
+        raise GrammarError(
+            f"expected {error} in the stored model, found "
+            f"{', '.join(sorted({*grammar, *tensors}))}: publish the model again"
+        ) from error
+
+
+def _model(described: dict[str, Any], tensors: Arrays) -> Model:
+    grammar = Grammar(
+        symbols=tuple(described["symbols"]),
+        n_internal=described["n_internal"],
+        rules=tensors["rules"],
+        terminals=tuple(described["terminals"]),
+        entries=tensors["entries"],
+    )
+    lexicon = Lexicon(
+        language=described["language"],
+        rare_threshold=described["rare_threshold"],
+        symbols=grammar.symbols,
+        symbol_count=tensors["lexicon.symbol_count"],
+        terminals=grammar.terminals,
+        words=tuple(described["words"]),
+        word_terminal=tensors["lexicon.word_terminal"],
+        word_start=tensors["lexicon.word_start"],
+        pair_symbol=tensors["lexicon.pair_symbol"],
+        pair_count=tensors["lexicon.pair_count"],
+        signatures=tuple(described["signatures"]),
+        signature_terminal=tensors["lexicon.signature_terminal"],
+        share=tensors["lexicon.share"],
+    )
+    fallback = None
+    if "fallback" in described:
+        other = fallback_grammar(grammar, described["fallback"], tensors["fallback.rules"])
+        fallback = Fallback(other, *_coarse("fallback.", other, tensors))
+    coarse, context = _coarse("", grammar, tensors)
+    calibration = described.get("calibration")
+    return Model(
+        grammar=grammar,
+        lexicon=lexicon,
+        coarse=coarse,
+        context=context,
+        members=tuple(
+            _member(f"members.{k}.", grammar, tensors) for k in range(described["members"])
+        ),
+        fallback=fallback,
+        calibration=MonotoneMap.from_lists(calibration) if calibration else None,
+        horizontal=described["horizontal"],
+        tagger=_tagger(described["tagger"], lexicon, tensors) if "tagger" in described else None,
+        weights=tuple(described.get("weights", ())),
+    )
+
+
+def _tagger(described: dict[str, Any], lexicon: Lexicon, tensors: Arrays) -> TagModel:
+    return TagModel(
+        tags=lexicon.tags,
+        frequent=lexicon.seen_at_least(FREQUENT),
+        weight=tensors["tagger.weight"],
+        scale=tensors["tagger.scale"],
+        gamma=described["gamma"],
+    )
+
+
+def _coarse_arrays(prefix: str, coarse: Tables, context: ContextTables) -> Arrays:
+    return {
+        prefix + "coarse.q": coarse.parent,
+        prefix + "coarse.root": coarse.c_one,
+        prefix + "context.transition": context.transition.astype(np.float32),
+        prefix + "context.before": context.before.astype(np.float32),
+        prefix + "context.after": context.after.astype(np.float32),
+    }
+
+
+def _coarse(prefix: str, grammar: Grammar, tensors: Arrays) -> tuple[Tables, ContextTables]:
+    coarse = coarse_tables(grammar, tensors[prefix + "coarse.q"], tensors[prefix + "coarse.root"])
+    names = ("transition", "before", "after")
+    context = (frozen(tensors[f"{prefix}context.{n}"].astype(np.float64)) for n in names)
+    return coarse, ContextTables(*context)
+
+
+def coarse_tables(grammar: Grammar, q: Doubles, root: Doubles) -> Tables:
+    """The m = 1 tables of rule probabilities and root shares; c∞ is left to the lexicon."""
+    ones = np.ones(grammar.n_rules)
+    return Tables(
+        grammar=grammar,
+        states=np.ones(grammar.n_symbols, np.int32),
+        terms=np.ones(grammar.n_rules, np.int32),
+        parent=q,
+        left=ones,
+        right=ones,
+        c_inf=np.ones(len(grammar.entries)),
+        c_one=root,
+    )
+
+
+def _member_arrays(prefix: str, tables: Tables, exact: bool) -> Arrays:
+    arrays: Arrays = {"states": tables.states, "terms": tables.terms, "c_one": tables.c_one}
+    if exact:
+        arrays.update({side: getattr(tables, side) for side in (*_SIDES, "c_inf")})
+    else:
+        scale = np.ones(int(tables.terms.sum()))
+        for k, side in enumerate(_SIDES):
+            rows = np.repeat(tables.states[tables.grammar.rules[:, k]], tables.terms)
+            arrays[side], largest = _halved(getattr(tables, side), rows)
+            scale = scale * largest
+        arrays["scale"] = scale.astype(np.float32)
+        rows = tables.states[tables.grammar.entries[:, 0]]
+        arrays["c_inf"], largest = _halved(tables.c_inf, rows)
+        arrays["c_inf_scale"] = largest.astype(np.float32)
+    return {prefix + name: array for name, array in arrays.items()}
+
+
+def _halved(flat: Floats, rows: NDArray[np.integer[Any]]) -> tuple[NDArray[np.float16], Doubles]:
+    """Rows of these lengths over their largest magnitudes, in float16, and the magnitudes."""
+    if not len(rows):
+        return np.empty(0, np.float16), np.empty(0)
+    starts = np.cumsum(rows) - rows
+    largest = np.maximum.reduceat(np.abs(flat), starts).astype(np.float64)
+    largest[largest == 0] = 1.0
+    return (flat / np.repeat(largest, rows)).astype(np.float16), largest
+
+
+def _member(prefix: str, grammar: Grammar, tensors: Arrays) -> Tables:
+    names = ("states", "terms", "c_one", *_SIDES, "c_inf")
+    part: dict[str, NDArray[Any]] = {name: tensors[prefix + name] for name in names}
+    if part["parent"].dtype == np.float16:
+        for name in (*_SIDES, "c_inf"):
+            part[name] = part[name].astype(np.float32)
+        rows = np.repeat(part["states"][grammar.rules[:, 0]], part["terms"])
+        part["parent"] = part["parent"] * np.repeat(tensors[prefix + "scale"], rows)
+        rows = part["states"][grammar.entries[:, 0]]
+        part["c_inf"] = part["c_inf"] * np.repeat(tensors[prefix + "c_inf_scale"], rows)
+    return Tables(grammar=grammar, **part)

@@ -1,0 +1,244 @@
+"""Publishing, loading, listing and removing versions, and how references name them."""
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import cast
+
+from lpcfg.errors import StoreError
+from lpcfg.models.store.files import (
+    Bundle,
+    Place,
+    Tensors,
+    decode,
+    encode,
+    join,
+    read_files,
+    read_manifest,
+    sha256,
+)
+from lpcfg.models.store.storage import (
+    MANIFEST,
+    VERSION,
+    Storage,
+    explained,
+    open_storage,
+    published,
+)
+
+_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
+
+
+@dataclass(frozen=True)
+class Reference:
+    """One version of one model. `hash` is the SHA-256 of its manifest, in lower-case hex."""
+
+    store: str
+    name: str
+    version: int
+    hash: str
+
+    def __str__(self) -> str:
+        return f"{self.name}@{self.version}"
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A verified version: every file had its recorded size and hash. The arrays are read-only."""
+
+    reference: Reference
+    manifest: Mapping[str, object]
+    tensors: Tensors
+    grammar: Mapping[str, object]
+    card: str
+
+
+@dataclass(frozen=True)
+class Listed:
+    """A version as its manifest describes it; its other files were not read.
+
+    `size` counts the bytes of all its files. `problem` says why the manifest cannot be trusted:
+    the hash, `created`, `size` and `facts` are then empty.
+    """
+
+    reference: Reference
+    created: str
+    size: int
+    facts: Mapping[str, object]
+    problem: str | None = None
+
+
+@dataclass(frozen=True)
+class CheckedFile:
+    """A file whose size and SHA-256 are the recorded ones."""
+
+    path: str
+    size: int
+    sha256: str
+
+
+def publish(store: str | Path, name: str, bundle: Bundle) -> Reference:
+    """Store `bundle` as the next version of `name`: all of it or nothing, whatever happens.
+
+    After a StoreError there is no such version, but for one case: a disk that took everything and
+    then failed to confirm the rename. What is there then is whole.
+    """
+    check_name(name)
+    files, manifest_of = encode(name, bundle)
+    with explained(f"publish {name} into {store}"):
+        version, manifest = open_storage(store).publish(name, files, manifest_of)
+    return Reference(str(store), name, version, sha256(manifest))
+
+
+def check_publishable(store: str | Path, name: str) -> None:
+    """Raises StoreError where `publish` could only fail: for those who work long before it."""
+    check_name(name)
+    with explained(f"publish {name} into {store}"):
+        open_storage(store).try_writing(name)
+
+
+def load(reference: str, store: str | Path) -> Stored:
+    """The version `reference` names (`NAME`, `NAME@VERSION` or a path), wholly verified."""
+    stored, _ = _load(reference, store)
+    return stored
+
+
+def verify(reference: str, store: str | Path) -> list[CheckedFile]:
+    """Do everything `load` does, and say which files were checked."""
+    _, checked = _load(reference, store)
+    return checked
+
+
+def resolve(reference: str, store: str | Path) -> Reference:
+    """Which version `reference` means now. Only its manifest is read and verified."""
+    with explained(f"read {reference} from {store}"):
+        place = _locate(reference, store)
+        return _reference(place, read_manifest(place)[0])
+
+
+def list_models(store: str | Path) -> list[Listed]:
+    """Every published version, by name and number; what killed publishes left is no version."""
+    with explained(f"list the models in {store}"):
+        storage = open_storage(store)
+        names = sorted(
+            name
+            for name, kind in storage.entries("").items()
+            if kind == "folder" and _NAME.fullmatch(name)
+        )
+        return [
+            _listed(Place(storage, str(store), name, version))
+            for name in names
+            for version in sorted(published(storage, name))
+        ]
+
+
+def remove(reference: str, store: str | Path) -> str:
+    """Remove one version, whatever its state, and return its NAME@VERSION.
+
+    A bare NAME is enough only where it has a single version. Numbers are not used again.
+    """
+    with explained(f"remove {reference} from {store}"):
+        place = _locate(reference, store)
+        if "/" not in reference and "@" not in reference:
+            versions = sorted(published(place.storage, place.name))
+            if len(versions) > 1:
+                raise StoreError(
+                    f"expected NAME@VERSION to remove, got `{reference}`, which has versions "
+                    f"{join(versions)} in {place.store}: say which, as in {place}"
+                )
+        place.storage.remove(place.name, place.version)
+    return str(place)
+
+
+# How references name versions --------------------------------------------------------------------
+
+
+def _locate(reference: str, store: str | Path) -> Place:
+    if "/" in reference:
+        store, name, wanted = _split_path(reference)
+    else:
+        name, at, wanted = reference.partition("@")
+        if at and not VERSION.fullmatch(wanted):
+            raise StoreError(
+                f"expected a version number after `@`, got `{reference}`: "
+                f"write it as in {name}@1, or only {name} for its newest version"
+            )
+    check_name(name)
+    storage = open_storage(store)
+    if storage.entries("").get(name) != "folder":
+        raise StoreError(_no_model(storage, name, str(store)))
+    numbers = published(storage, name)
+    number = next((n for n in numbers if wanted in ("", str(n))), None)
+    if number is None:
+        versions = sorted(published(storage, name))
+        raise StoreError(
+            f"expected a published version {wanted or 'of any number'} of `{name}` in {store}, "
+            f"found {join(versions)}: publish it or name another"
+        )
+    return Place(storage, str(store), name, number)
+
+
+def _split_path(reference: str) -> tuple[str, str, str]:
+    """STORE/NAME/VERSION, a local path or a URL, in its three parts."""
+    path = reference.rstrip("/") if "://" in reference else os.path.abspath(reference)
+    store, name, version = ["", *path.rsplit("/", 2)][-3:]
+    if not VERSION.fullmatch(version):
+        raise StoreError(
+            f"expected the path of a version's folder, STORE/NAME/VERSION, got `{reference}`: "
+            "name the numbered folder that holds manifest.json"
+        )
+    return store or "/", name, version
+
+
+def check_name(name: str) -> None:
+    """Raises StoreError for what no model may be called."""
+    if not _NAME.fullmatch(name):
+        raise StoreError(
+            "expected a model name of 1 to 64 characters out of a-z, 0-9, `.`, `_` and `-` that "
+            f"starts with a letter or a digit, got {name!r}: choose such a name"
+        )
+
+
+def _no_model(storage: Storage, name: str, store: str) -> str:
+    kinds = storage.entries("")
+    found = f"a {kinds[name]} of that name" if name in kinds else "none of that name"
+    names = sorted(n for n, kind in kinds.items() if kind == "folder" and _NAME.fullmatch(n))
+    return (
+        f"expected a model `{name}` in {store}, found {found}; models there: {join(names)}: "
+        "publish it or name another model or store"
+    )
+
+
+def _listed(place: Place) -> Listed:
+    try:
+        data, manifest = read_manifest(place)
+    except StoreError as error:
+        hashless = Reference(place.store, place.name, place.version, "")
+        return Listed(hashless, "", 0, {}, str(error))
+    size = len(data) + sum(facts["bytes"] for facts in manifest["files"].values())
+    return Listed(_reference(place, data), manifest["created"], size, manifest["facts"])
+
+
+def _load(reference: str, store: str | Path) -> tuple[Stored, list[CheckedFile]]:
+    with explained(f"read {reference} from {store}"):
+        place = _locate(reference, store)
+        data, manifest = read_manifest(place)
+        files = read_files(place, manifest)
+    bundle = decode(place, files, manifest)
+    stored = Stored(
+        _reference(place, data),
+        cast(Mapping[str, object], manifest),
+        bundle.tensors,
+        bundle.grammar,
+        bundle.card,
+    )
+    return stored, [
+        CheckedFile(place.where(file), len(content), sha256(content))
+        for file, content in {MANIFEST: data, **files}.items()
+    ]
+
+
+def _reference(place: Place, manifest: bytes) -> Reference:
+    return Reference(place.store, place.name, place.version, sha256(manifest))

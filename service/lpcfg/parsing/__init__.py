@@ -1,0 +1,1 @@
+"""Parsing: a model and sentences in, analyses out."""

@@ -1,0 +1,407 @@
+"""The facade: a model and sentences in, analyses out. What service, commands and evaluation call.
+
+A sentence goes through the coarse pass, the members' tensors and a decoder. One the grammar has
+no analysis of is given to the coarser fallback grammar, and in the last resort gets the best
+sequence of partial analyses, typed as such.
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from lpcfg.cancel import Stop
+from lpcfg.engine.pruned import decode, fine
+from lpcfg.engine.pruned.coarse import (
+    TRIES,
+    Coarse,
+    ContextTables,
+    Limits,
+    Pruned,
+    Thresholds,
+    Unfinished,
+)
+from lpcfg.engine.pruned.decode import Derivation
+from lpcfg.engine.pruned.fine import Posteriors
+from lpcfg.engine.pruned.kernels import Chart
+from lpcfg.errors import InputError
+from lpcfg.grammar.lexicon import Emitter, Lexicon
+from lpcfg.grammar.tables import Emissions, Grammar, Tables
+from lpcfg.models.model import Model, from_bundle
+from lpcfg.models.store.versions import Reference, load
+from lpcfg.parsing.readout import Answers, Labels, SpanTable, as_words, constituents_of, places
+from lpcfg.parsing.results import (
+    Analysis,
+    Constraint,
+    Marginals,
+    Options,
+    Parse,
+    Sentence,
+    Token,
+    TreeScore,
+)
+from lpcfg.parsing.tree_probability import Missing, never_a_root, tree_chart
+from lpcfg.text.tokenize import penn_forms
+from lpcfg.trees.binarize import binarize
+from lpcfg.trees.tree import Tree
+
+LONGEST = 2000
+"""Words of a sentence: charts grow with their square, and nobody writes longer ones."""
+FRAGMENT = "FRAG"
+"""The label over pieces that no analysis spans."""
+
+
+class _Stage:
+    """One grammar with its coarse pass and its members."""
+
+    def __init__(
+        self,
+        grammar: Grammar,
+        coarse: Tables,
+        context: ContextTables,
+        lexicon: Lexicon,
+        members: Sequence[fine.Member],
+    ) -> None:
+        self.grammar = grammar
+        self.shift = grammar.n_symbols - len(lexicon.symbols)
+        tag, share = lexicon.tag_of, lexicon.chain_share
+        if self.shift:
+            kept = slice(-self.shift, None) if self.shift < 0 else slice(0, None)
+            front = np.zeros(max(self.shift, 0), np.int32)
+            tag = np.concatenate([front, tag[kept]])
+            share = np.concatenate([front.astype(np.float64), share[kept]])
+        self.coarse = Coarse(coarse, context, tag, share)
+        self.members = members
+        self.labels = Labels.of(grammar)
+        with np.errstate(divide="ignore"):
+            self._log_q = np.log(coarse.parent * coarse.left * coarse.right)
+            self._log_root = np.log(coarse.c_one)
+
+    def tree_probability(self, chart: Chart) -> tuple[int, float]:
+        """p(tree) of a chart that holds one tree with its words' weights, as sign and log."""
+        coarse = (
+            np.log(chart.inside[chart.entry >= 0]).sum()
+            + self._log_q[chart.rule].sum()
+            + self._log_root[chart.symbol[-1]]
+        )
+        sign, ratio = fine.tree_ratio(chart, self.members, int(chart.end[-1]))
+        return (sign, float(coarse + ratio)) if np.isfinite(coarse) else (0, -np.inf)
+
+    def prune(
+        self,
+        emissions: Emissions,
+        thresholds: Thresholds,
+        limits: Limits | None,
+        tries: int,
+        stop: Stop,
+    ) -> Pruned | Unfinished:
+        """The chart of the words, whose preterminals are numbered as the model's own."""
+        if self.shift:
+            emissions = replace(emissions, symbol=emissions.symbol + np.int32(self.shift))
+        return self.coarse.prune(emissions, thresholds, limits, tries=tries, stop=stop)
+
+
+class Parser:
+    """Analyses under one model. Several threads may use one parser at a time."""
+
+    def __init__(
+        self,
+        model: Model,
+        *,
+        thresholds: Thresholds | None = None,
+        reference: Reference | None = None,
+    ) -> None:
+        self.model = model
+        self.reference = reference
+        self._thresholds = thresholds or Thresholds()
+        self._emit = Emitter(model.grammar, model.lexicon, model.tagger)
+        members = [fine.relative(one, model.coarse, weight) for one, weight in model.weighted]
+        self._stages = [_Stage(model.grammar, model.coarse, model.context, model.lexicon, members)]
+        if (other := model.fallback) is not None:
+            self._stages.append(
+                _Stage(other.grammar, other.coarse, other.context, model.lexicon, ())
+            )
+
+    @classmethod
+    def load(cls, reference: str, store: str | Path) -> "Parser":
+        """The parser of a stored model, verified."""
+        stored = load(reference, store)
+        return cls(from_bundle(stored), reference=stored.reference)
+
+    def parse(
+        self,
+        sentences: Sequence[Sentence],
+        options: Options = Options(),  # noqa: B008 (frozen)
+        stop: Stop | None = None,
+    ) -> list[Analysis]:
+        """One analysis a sentence, in order.
+
+        Only what no sentence can have raises: wrong options, tags for another number of tokens,
+        constraints outside of the sentence or with a label that the model does not have.
+        """
+        stop = stop or Stop()
+        _check_options(options)
+        return [self._analysed(sentence, options, stop) for sentence in sentences]
+
+    def _analysed(self, sentence: Sentence, options: Options, stop: Stop) -> Analysis:
+        found = self._pruned(sentence, stop)
+        if isinstance(found, Analysis):
+            return found
+        stage, pruned = found
+        return self._parsed(sentence, stage, fine.posteriors(pruned, stage.members), options, stop)
+
+    def examine(self, sentence: Sentence) -> tuple[Analysis, SpanTable | None]:
+        """The analysis, and every label over every span; None where nothing spans the sentence."""
+        stop = Stop()
+        found = self._pruned(sentence, stop)
+        if isinstance(found, Analysis):
+            return found, None
+        stage, pruned = found
+        posteriors = fine.posteriors(pruned, stage.members)
+        return (
+            self._parsed(sentence, stage, posteriors, Options(), stop),
+            SpanTable.of(posteriors, stage.labels, stage.grammar, self.model.calibration),
+        )
+
+    def _pruned(self, sentence: Sentence, stop: Stop) -> tuple[_Stage, Pruned] | Analysis:
+        """The chart of the first grammar that spans the sentence, or what is answered instead."""
+        stop.check()
+        if not sentence.tokens:
+            return _failed(sentence, "there are no tokens: send at least one word")
+        if len(sentence.tokens) > LONGEST:
+            return _failed(
+                sentence,
+                f"expected at most {LONGEST} words in a sentence, got {len(sentence.tokens)}: "
+                "split it",
+            )
+        emissions = self._emissions(sentence)
+        empty = np.flatnonzero(np.diff(emissions.start) == 0)
+        if len(empty):
+            word = sentence.tokens[empty[0]]
+            return _failed(sentence, f"the model does not know the word `{word}` and cannot guess")
+        thresholds = self._thresholds.given_tags() if sentence.tags else self._thresholds
+        tries = TRIES
+        for stage in self._stages:
+            limits = _limits(sentence.constraints, stage.labels, len(sentence.tokens))
+            found = stage.prune(emissions, thresholds, limits, tries, stop)
+            stop.check()
+            if isinstance(found, Pruned):
+                return stage, found
+            unfinished = stage, found
+            # the fallback has one chance, with the estimates that the grammar itself had last
+            thresholds, tries = thresholds.wider(TRIES - 1), 1
+        if sentence.constraints:
+            return _failed(sentence, "no analysis has all constituents asked for: ask for fewer")
+        return self._glued(sentence, emissions, *unfinished)
+
+    @staticmethod
+    def _forms(sentence: Sentence) -> Sequence[str]:
+        tags = None if sentence.tags is None else [tag or "" for tag in sentence.tags]
+        return sentence.forms or penn_forms(sentence.tokens, tags)
+
+    def _emissions(self, sentence: Sentence) -> Emissions:
+        size = len(sentence.tokens)
+        if sentence.tags is not None and len(sentence.tags) != size:
+            raise InputError(
+                f"expected a tag or null for each of {size} tokens, got {len(sentence.tags)} tags: "
+                "send as many",
+                pointer="/tags",
+            )
+        return self._emit(self._forms(sentence), sentence.tags)
+
+    def _parsed(
+        self,
+        sentence: Sentence,
+        stage: _Stage,
+        found: Posteriors,
+        options: Options,
+        stop: Stop,
+    ) -> Analysis:
+        stop.check()
+        answers = Answers(
+            sentence,
+            stage.labels,
+            stage.tree_probability,
+            found,
+            self.model.calibration if options.calibrated else None,
+        )
+        chosen = _distinct(answers, options, stop)
+        return Analysis(
+            sentence=sentence,
+            status="parsed",
+            reason=None,
+            tokens=answers.tokens(chosen[0]),
+            sign=found.sign,
+            log_probability=found.log_probability,
+            negative=found.negative > 0,
+            clipped_mass=found.clipped_mass,
+            parses=tuple(answers.parse(derivation) for derivation in chosen),
+        )
+
+    def marginals(
+        self,
+        sentence: Sentence,
+        *,
+        threshold: float = 0.0,
+        spans: Collection[tuple[int, int]] | None = None,
+        raw: bool = False,
+        calibrated: bool = True,
+        stop: Stop | None = None,
+    ) -> Marginals:
+        """Labelled spans whose probability reaches the threshold, of all spans or of those asked.
+
+        With `raw`, the grammar's own symbols instead of people's labels.
+        """
+        analysis = self._pruned(sentence, stop or Stop())
+        if isinstance(analysis, Analysis):
+            return Marginals(sentence, "failed", analysis.reason, None, None, 0.0, (), ())
+        stage, pruned = analysis
+        found = fine.posteriors(pruned, stage.members)
+        calibration = self.model.calibration if calibrated and not raw else None
+        table = SpanTable.of(found, None if raw else stage.labels, stage.grammar, calibration)
+        return Marginals(
+            sentence=sentence,
+            status="parsed",
+            reason=None,
+            sign=found.sign,
+            log_probability=found.log_probability,
+            clipped_mass=found.clipped_mass,
+            spans=table.spans(threshold, spans),
+            cells=table.cells(),
+        )
+
+    def score(self, trees: Sequence[Tree], stop: Stop | None = None) -> list[TreeScore]:
+        """log p(tree), log p(its sentence) and log p(tree | sentence) of normalized trees."""
+        stop = stop or Stop()
+        return [self._scored(tree, stop) for tree in trees]
+
+    def _scored(self, tree: Tree, stop: Stop) -> TreeScore:
+        words, tags = tree.tokens(), [leaf.label for leaf in tree.leaves()]
+        sentence = Sentence(tokens=tuple(words), forms=penn_forms(words, tags))
+        own = self._stages[0]
+        stree = binarize(tree, horizontal=self.model.horizontal)
+        chart = tree_chart(own.grammar, stree, self._emissions(sentence))
+        whole, stage = None, own
+        if not isinstance(pruned := self._pruned(sentence, stop), Analysis):
+            stage = pruned[0]
+            whole = fine.posteriors(pruned[1], stage.members)
+        log_sentence = whole.log_probability if whole else None
+        if isinstance(chart, Missing):
+            return TreeScore(None, 0, log_sentence, None, chart.reason, chart.nodes)
+        sign, log = own.tree_probability(chart)
+        if sign == 0:
+            unrooted = never_a_root(stree)
+            return TreeScore(None, 0, log_sentence, None, unrooted.reason, unrooted.nodes)
+        if whole is None or stage is not own:
+            reason = "pruning left no analysis of the sentence to compare the tree with"
+            return TreeScore(log, sign, log_sentence, None, reason)
+        if sign != whole.sign:
+            reason = "p(tree) and p(sentence) differ in sign: their ratio is no probability"
+            return TreeScore(log, sign, log_sentence, None, reason)
+        return TreeScore(log, sign, log_sentence, log - whole.log_probability, None)
+
+    def _glued(
+        self,
+        sentence: Sentence,
+        emissions: Emissions,
+        stage: _Stage,
+        found: Unfinished,
+    ) -> Analysis:
+        """Analyses of pieces side by side, under a label of their own."""
+        chart = found.chart
+        pieces = decode.cover(found, stage.coarse.log_rules(chart))
+        words = as_words(sentence)
+        trees: list[Tree] = []
+        word = 0
+        for piece in pieces:
+            if piece:
+                width = sum(chart.entry[t] >= 0 for t in piece)
+                trees += stage.labels.trees(chart, piece, words[word : word + width])
+            else:
+                width, symbol = 1, _likeliest(emissions, word) + stage.shift
+                trees.append(Tree(stage.labels.chains[symbol][-1], (), words[word]))
+            word += width
+        tree = trees[0] if len(trees) == 1 else Tree(FRAGMENT, tuple(trees))
+        return Analysis(
+            sentence=sentence,
+            status="partial",
+            reason="no analysis spans all words: these are the likeliest pieces, side by side",
+            tokens=tuple(
+                Token(text, *place, leaf.label, None)
+                for text, place, leaf in zip(
+                    sentence.tokens, places(sentence), tree.leaves(), strict=True
+                )
+            ),
+            sign=None,
+            log_probability=None,
+            negative=False,
+            clipped_mass=0.0,
+            parses=(Parse(tree, 0.0, None, None, constituents_of(tree, sentence)),),
+        )
+
+
+def _check_options(options: Options) -> None:
+    decode.check_objective(options.objective)
+    if options.k < 1:
+        raise InputError(f"expected `k` of at least 1, got {options.k}: raise it", pointer="/k")
+
+
+def _distinct(answers: Answers, options: Options, stop: Stop) -> list[Derivation]:
+    """The best derivations of up to k trees that differ once they are restored."""
+    if options.k == 1:
+        return [decode.best(answers.posteriors, options.objective)]
+    chosen: dict[Tree, Derivation] = {}
+    for derivation in decode.k_best(answers.posteriors, options.objective):
+        stop.check()
+        chosen.setdefault(answers.tree(derivation), derivation)
+        if len(chosen) == options.k:
+            break
+    return list(chosen.values())
+
+
+def _likeliest(emissions: Emissions, word: int) -> int:
+    """The preterminal with the largest weight over a word."""
+    candidates = slice(emissions.start[word], emissions.start[word + 1])
+    return int(emissions.symbol[candidates][emissions.weight[candidates].argmax()])
+
+
+def _failed(sentence: Sentence, reason: str) -> Analysis:
+    tokens = tuple(
+        Token(text, *place, None, None)
+        for text, place in zip(sentence.tokens, places(sentence), strict=True)
+    )
+    return Analysis(sentence, "failed", reason, tokens, None, None, False, 0.0, ())
+
+
+def _limits(constraints: Sequence[Constraint], labels: Labels, n: int) -> Limits | None:
+    """Closes every cell that crosses a constraint, and admits there what has its label."""
+    if not constraints:
+        return None
+    limits = Limits(
+        np.zeros((n + 1, n + 1), np.int32),
+        np.ones((len(constraints), labels.has.shape[1]), np.bool_),
+    )
+    for at, one in enumerate(constraints):
+        if not 0 <= one.start < one.end <= n:
+            raise InputError(
+                f"expected a constraint over tokens within [0, {n}), got [{one.start}, {one.end}): "
+                "correct it",
+                pointer=f"/constraints/{at}",
+            )
+    starts, ends = np.ogrid[: n + 1, : n + 1]
+    for row, one in enumerate(constraints):
+        allowed = labels.seen
+        if one.label is not None:
+            allowed = labels.with_label(one.label, pointer=f"/constraints/{row}/label")
+        if limits.cell[one.start, one.end] >= 2:
+            before = int(limits.cell[one.start, one.end])
+            limits.allowed[before - 2] &= allowed
+            continue
+        limits.allowed[row] = allowed
+        limits.cell[one.start, one.end] = 2 + row
+    for one in constraints:
+        across_left = (starts < one.start) & (ends > one.start) & (ends < one.end)
+        across_right = (starts > one.start) & (starts < one.end) & (ends > one.end)
+        limits.cell[across_left | across_right] = 1
+    return limits

@@ -1,0 +1,317 @@
+"""Derivations of a chart as people see them: restored trees, labelled spans, tags, probabilities.
+
+A symbol stands for its chain of labels, so an item `S|VP` is an S and a VP over the same words,
+and the posterior of a label over a span is the sum over all items there that have it.
+"""
+
+import math
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from lpcfg.engine.pruned import kernels
+from lpcfg.engine.pruned.decode import Derivation
+from lpcfg.engine.pruned.fine import Posteriors
+from lpcfg.errors import InputError
+from lpcfg.grammar.tables import Bools, Doubles, Grammar, Ints, Longs
+from lpcfg.models.calibration_map import MonotoneMap
+from lpcfg.parsing.results import Cell, Constituent, Parse, Sentence, SpanMarginal, Token
+from lpcfg.trees.binarize import split_chain
+from lpcfg.trees.tree import Tree
+
+_TINY = 1e-300
+# Square brackets keep their spelling, as in the treebanks.
+_SPELLED_OUT = str.maketrans({"(": "-LRB-", ")": "-RRB-", "{": "-LCB-", "}": "-RCB-"})
+
+
+@dataclass(frozen=True, eq=False)
+class Labels:
+    """The labels in every symbol: its chain, top first; none in intermediate symbols.
+
+    Labels are numbered, those of constituents and those of tags apart: `numbers[start[a] :
+    start[a + 1]]` are symbol a's, and has[l, a] says that a has label l.
+    """
+
+    chains: tuple[tuple[str, ...], ...]
+    ids: dict[tuple[str, bool], int]
+    start: Ints
+    numbers: Ints
+    has: Bools
+
+    @classmethod
+    def of(cls, grammar: Grammar) -> "Labels":
+        chains = tuple(tuple(split_chain(symbol)) for symbol in grammar.symbols)
+        ids: dict[tuple[str, bool], int] = {}
+        numbers, start = [], [0]
+        for a, chain in enumerate(chains):
+            for depth, label in enumerate(chain):
+                is_tag = a >= grammar.n_internal and depth == len(chain) - 1
+                numbers.append(ids.setdefault((label, is_tag), len(ids)))
+            start.append(len(numbers))
+        has = np.zeros((len(ids), len(chains)), np.bool_)
+        has[numbers, np.repeat(np.arange(len(chains)), np.diff(start))] = True
+        return cls(chains, ids, np.array(start, np.int32), np.array(numbers, np.int32), has)
+
+    @cached_property
+    def seen(self) -> Bools:
+        """Symbols that are constituents: not intermediate, not bare tags."""
+        labels = np.array([k for (_, is_tag), k in self.ids.items() if not is_tag], np.intp)
+        seen: Bools = np.logical_or.reduce(self.has[labels], axis=0)
+        return seen
+
+    def spelled(self, symbols: Ints) -> tuple[Longs, Ints, Sequence[str]]:
+        """Every label of constituents in these symbols: whose it is, its number, and all names."""
+        sizes = self.start[symbols + 1] - self.start[symbols]
+        rows = np.repeat(np.arange(len(symbols)), sizes)
+        first = np.cumsum(sizes) - sizes
+        number = self.numbers[self.start[symbols][rows] + np.arange(len(rows)) - first[rows]]
+        is_label = np.array([not is_tag for _, is_tag in self.ids], np.bool_)[number]
+        return rows[is_label], number[is_label], [name for name, _ in self.ids]
+
+    def with_label(self, label: str, *, pointer: str = "") -> Bools:
+        """Symbols that have this label above words; `pointer` says who asks."""
+        if (label, False) not in self.ids:
+            known = sorted(name for name, is_tag in self.ids if not is_tag)
+            raise InputError(
+                f"expected a label of the model's, got {label!r}: use one of {', '.join(known)}",
+                pointer=pointer,
+            )
+        symbols: Bools = self.has[self.ids[label, False]]
+        return symbols
+
+    def trees(
+        self, chart: kernels.Chart, items: Sequence[int], words: Sequence[str]
+    ) -> tuple[Tree, ...]:
+        """What items in pre-order stand for: chains unfolded, intermediate symbols spliced out.
+
+        Several trees where the topmost symbol is itself an intermediate one.
+        """
+        at = np.array(items)
+        left = iter(reversed(words))
+        done: list[tuple[Tree, ...]] = []
+        for symbol, is_word in zip(
+            reversed(chart.symbol[at].tolist()),
+            reversed((chart.entry[at] >= 0).tolist()),
+            strict=True,
+        ):
+            chain = self.chains[symbol]
+            if is_word:
+                made: tuple[Tree, ...] = (Tree(chain[-1], (), next(left)),)
+                chain = chain[:-1]
+            else:
+                made = done.pop() + done.pop()
+            for label in reversed(chain):
+                made = (Tree(label, made),)
+            done.append(made)
+        return done[0]
+
+
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """Reads trees and probabilities off the chart of one sentence."""
+
+    sentence: Sentence
+    labels: Labels
+    probability: Callable[[kernels.Chart], tuple[int, float]]
+    posteriors: Posteriors
+    calibration: MonotoneMap | None
+
+    def tree(self, derivation: Derivation) -> Tree:
+        """The derivation's tree."""
+        words = as_words(self.sentence)
+        return self.labels.trees(self.posteriors.pruned.chart, derivation.items, words)[0]
+
+    def parse(self, derivation: Derivation) -> Parse:
+        """The derivation with log p(tree) and the probability of every constituent."""
+        sign, log = self._probability(derivation)
+        return Parse(
+            tree=self.tree(derivation),
+            score=derivation.score,
+            sign=sign,
+            log_probability=log if sign else None,
+            constituents=tuple(self._constituents(derivation)),
+        )
+
+    def tokens(self, derivation: Derivation) -> tuple[Token, ...]:
+        """The sentence's tokens with the derivation's tags."""
+        chart = self.posteriors.pruned.chart
+        items = np.array([t for t in derivation.items if chart.entry[t] >= 0])
+        symbols = chart.symbol[items]
+        last = np.cumsum(self.labels.start[symbols + 1] - self.labels.start[symbols]) - 1
+        # every word has one tag, so that its tags' votes are shares of their sum
+        leaves = np.flatnonzero(chart.entry >= 0)
+        votes = np.bincount(chart.start[leaves], self.posteriors.item[leaves], len(items))
+        shares = self._shares(items)[last] / np.maximum(votes, _TINY)
+        rows = zip(
+            self.sentence.tokens,
+            places(self.sentence),
+            symbols.tolist(),
+            np.minimum(shares, 1.0).tolist(),
+            strict=True,
+        )
+        return tuple(
+            Token(text, *place, self.labels.chains[symbol][-1], share)
+            for text, place, symbol, share in rows
+        )
+
+    def _constituents(self, derivation: Derivation) -> list[Constituent]:
+        chart, place = self.posteriors.pruned.chart, places(self.sentence)
+        items = np.array(derivation.items)
+        shares = iter(self.calibrated(self._shares(items)).tolist())
+        found: list[Constituent] = []
+        spans = zip(
+            chart.symbol[items].tolist(),
+            chart.start[items].tolist(),
+            chart.end[items].tolist(),
+            (chart.entry[items] >= 0).tolist(),
+            strict=True,
+        )
+        for symbol, start, end, is_word in spans:
+            span = start, end, place[start][0], place[end - 1][1]
+            chain = self.labels.chains[symbol][: -1 if is_word else None]
+            found += [Constituent(label, *span, next(shares)) for label in chain]
+            if is_word:
+                next(shares)
+        return found
+
+    def _shares(self, items: Ints) -> Doubles:
+        """The signed posterior of every label of these items, over its span."""
+        labels = self.labels
+        shares: Doubles = kernels.shared_posteriors(
+            self.posteriors.pruned.chart,
+            self.posteriors.item,
+            items,
+            (labels.start, labels.numbers),
+            labels.has,
+        )
+        return shares
+
+    def calibrated(self, shares: Doubles) -> Doubles:
+        """Signed posteriors as probabilities."""
+        clipped = np.clip(shares, 0.0, 1.0)
+        return clipped if self.calibration is None else self.calibration.apply(clipped)
+
+    def _probability(self, derivation: Derivation) -> tuple[int, float]:
+        """p(tree) as sign and log."""
+        pruned = self.posteriors.pruned
+        sign, log = self.probability(kernels.single_tree(pruned.chart, np.array(derivation.items)))
+        return sign, log + pruned.taken_out
+
+
+@dataclass(frozen=True, eq=False)
+class SpanTable:
+    """Posteriors of names (labels, or symbols) over spans: rows of name, start, end and ratio.
+
+    `uncalibrated` is the probability before the model's map.
+    """
+
+    names: Sequence[str]
+    name: Ints
+    start: Ints
+    end: Ints
+    ratio: Doubles
+    uncalibrated: Doubles
+    probability: Doubles
+    posteriors: Posteriors
+
+    @classmethod
+    def of(
+        cls,
+        posteriors: Posteriors,
+        labels: Labels | None,
+        grammar: Grammar,
+        calibration: MonotoneMap | None,
+    ) -> "SpanTable":
+        """Sums over the items that share a label and a span; over symbols where labels is None."""
+        chart = posteriors.pruned.chart
+        names: Sequence[str] = grammar.symbols
+        rows, name = np.arange(len(chart.symbol)), chart.symbol
+        if labels is not None:
+            rows, name, names = labels.spelled(chart.symbol)
+        outer_first = chart.start[rows] * (posteriors.pruned.length + 1) - chart.end[rows]
+        keys = outer_first.astype(np.int64) * len(names) + name
+        _, first, row_of = np.unique(keys, return_index=True, return_inverse=True)
+        ratio = np.bincount(row_of, posteriors.item[rows], len(first)).astype(np.float64)
+        uncalibrated: Doubles = np.clip(ratio, 0.0, 1.0)
+        items = rows[first]
+        return cls(
+            names,
+            name[first],
+            chart.start[items],
+            chart.end[items],
+            ratio,
+            uncalibrated,
+            uncalibrated if calibration is None else calibration.apply(uncalibrated),
+            posteriors,
+        )
+
+    def keys(self, rows: Longs) -> Iterator[tuple[str, int, int]]:
+        """Name, start and end of some rows."""
+        for name, start, end in zip(
+            self.name[rows].tolist(),
+            self.start[rows].tolist(),
+            self.end[rows].tolist(),
+            strict=True,
+        ):
+            yield self.names[name], start, end
+
+    def spans(
+        self, threshold: float, asked: Collection[tuple[int, int]] | None
+    ) -> tuple[SpanMarginal, ...]:
+        """The rows at or above the threshold, of the spans asked for, outer spans first."""
+        whole, found = self.posteriors, []
+        for row in np.flatnonzero(self.probability >= threshold).tolist():
+            start, end = int(self.start[row]), int(self.end[row])
+            if asked is not None and (start, end) not in asked:
+                continue
+            ratio = float(self.ratio[row])
+            size = math.log(abs(ratio)) + whole.log_probability if ratio else -math.inf
+            found.append(
+                SpanMarginal(
+                    self.names[self.name[row]],
+                    start,
+                    end,
+                    float(self.probability[row]),
+                    int(np.sign(ratio)) * whole.sign,
+                    size,
+                )
+            )
+        return tuple(found)
+
+    def cells(self) -> tuple[Cell, ...]:
+        """Every span with the expected number of names over it."""
+        places = np.stack([self.start, -self.end], axis=1)
+        distinct, row_of = np.unique(places, axis=0, return_inverse=True)
+        expected = np.bincount(row_of, np.clip(self.ratio, 0.0, 1.0), len(distinct))
+        return tuple(
+            Cell(start, -end, share)
+            for (start, end), share in zip(distinct.tolist(), expected.tolist(), strict=True)
+        )
+
+
+def as_words(sentence: Sentence) -> list[str]:
+    """The caller's own tokens as trees can hold them, and as scoring them finds the same words."""
+    return [token.translate(_SPELLED_OUT) for token in sentence.tokens]
+
+
+def places(sentence: Sentence) -> Sequence[tuple[int | None, int | None]]:
+    """Where the sentence's tokens stand in its text, if it has one."""
+    return sentence.offsets or [(None, None)] * len(sentence.tokens)
+
+
+def constituents_of(tree: Tree, sentence: Sentence) -> tuple[Constituent, ...]:
+    """The constituents of a tree whose probabilities nobody knows, in pre-order."""
+    place = places(sentence)
+    found: list[Constituent] = []
+    word = 0
+    for node in tree.nodes():
+        if node.is_leaf:
+            word += 1
+        else:
+            end = word + len(node.tokens())
+            found.append(
+                Constituent(node.label, word, end, place[word][0], place[end - 1][1], None)
+            )
+    return tuple(found)

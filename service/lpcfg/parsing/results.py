@@ -1,0 +1,157 @@
+"""What people ask and what they are answered: plain values, shared by commands and service.
+
+Spans are half-open. `start` and `end` of constituents count tokens; of tokens and sentences, code
+points of the text they come from (None where there is no text). Probabilities are in [0, 1],
+calibrated where the model is; logs are natural.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from lpcfg.trees.tree import Tree
+
+Status = Literal["parsed", "partial", "failed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Constraint:
+    """The analysis must have a constituent over [start, end), with this label if one is given."""
+
+    start: int
+    end: int
+    label: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """A sentence to analyse: the caller's own tokens, with what the caller knows of them.
+
+    `forms` are the tokens as the treebanks write them (brackets, quotes); `offsets` are the
+    tokens' places in `text`, which begins at `start` of what the caller sent.
+    """
+
+    tokens: tuple[str, ...]
+    tags: tuple[str | None, ...] | None = None
+    constraints: tuple[Constraint, ...] = ()
+    id: str | int | None = None
+    text: str | None = None
+    start: int | None = None
+    end: int | None = None
+    forms: tuple[str, ...] | None = None
+    offsets: tuple[tuple[int, int], ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How to analyse: `k` trees under an objective, raw or calibrated probabilities."""
+
+    k: int = 1
+    objective: str = "max-rule"
+    calibrated: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A token with the tag it has in the best tree, and that tag's probability."""
+
+    text: str
+    start: int | None
+    end: int | None
+    tag: str | None
+    probability: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Constituent:
+    """A labelled span of a tree and how likely it is to be right."""
+
+    label: str
+    start: int
+    end: int
+    start_char: int | None
+    end_char: int | None
+    probability: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Parse:
+    """A tree, its score under the objective, and log p(tree) with its sign.
+
+    Constituents are those of the tree, in pre-order, tags of words left out.
+    """
+
+    tree: Tree
+    score: float
+    sign: int | None
+    log_probability: float | None
+    constituents: tuple[Constituent, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Analysis:
+    """The answer to one sentence. Partial and failed ones say why in `reason`."""
+
+    sentence: Sentence
+    status: Status
+    reason: str | None
+    tokens: tuple[Token, ...]
+    sign: int | None
+    log_probability: float | None
+    negative: bool
+    clipped_mass: float
+    parses: tuple[Parse, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SpanMarginal:
+    """A label over a span: μ / p(x) clipped to [0, 1] (and calibrated), and μ itself.
+
+    `sign` and `log_magnitude` are of the raw μ.
+    """
+
+    label: str
+    start: int
+    end: int
+    probability: float
+    sign: int
+    log_magnitude: float
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A span and the expected number of constituents over it."""
+
+    start: int
+    end: int
+    expected: float
+
+
+@dataclass(frozen=True, slots=True)
+class Marginals:
+    """The posterior of labelled spans of one sentence, and how much of it was clipped."""
+
+    sentence: Sentence
+    status: Status
+    reason: str | None
+    sign: int | None
+    log_probability: float | None
+    clipped_mass: float
+    spans: tuple[SpanMarginal, ...]
+    cells: tuple[Cell, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TreeScore:
+    """log p(tree), log p(sentence) and log p(tree | sentence), with the tree's sign.
+
+    Where p(tree) is zero, `reason` says which rule or word is missing; a value that does not
+    apply is None.
+    """
+
+    log_probability: float | None
+    sign: int
+    sentence_log_probability: float | None
+    conditional_log_probability: float | None
+    reason: str | None
+    missing: tuple[int, ...] = ()
+    """Nodes of the normalized tree, in pre-order, whose rule or word the grammar does not have."""

@@ -1,0 +1,95 @@
+"""Answers as JSON: what `lpcfg parse --output json` prints and the service sends.
+
+Trees are Penn brackets with words as treebanks write them (`-LRB-`); the caller's own characters
+are those of the tokens.
+"""
+
+from typing import Any
+
+from lpcfg.parsing.results import Analysis, Marginals, Parse, TreeScore
+from lpcfg.trees.brackets import write
+
+Json = dict[str, Any]
+
+
+def analysis_json(analysis: Analysis) -> Json:
+    """One sentence with its tokens and trees."""
+    sentence = analysis.sentence
+    return {
+        "id": sentence.id,
+        "status": analysis.status,
+        "reason": analysis.reason,
+        "text": sentence.text,
+        "start": sentence.start,
+        "end": sentence.end,
+        "tokens": [
+            {
+                "text": token.text,
+                "start": token.start,
+                "end": token.end,
+                "tag": token.tag,
+                "probability": token.probability,
+            }
+            for token in analysis.tokens
+        ],
+        "log_probability": analysis.log_probability,
+        "sign": analysis.sign,
+        "parses": [_parse_json(parse) for parse in analysis.parses],
+    }
+
+
+def _parse_json(parse: Parse) -> Json:
+    return {
+        "tree": write(parse.tree),
+        "score": parse.score,
+        "log_probability": parse.log_probability,
+        "sign": parse.sign,
+        "constituents": [
+            {
+                "label": one.label,
+                "start": one.start,
+                "end": one.end,
+                "start_char": one.start_char,
+                "end_char": one.end_char,
+                "probability": one.probability,
+            }
+            for one in parse.constituents
+        ],
+    }
+
+
+def marginals_json(marginals: Marginals) -> Json:
+    """Labelled spans with their posteriors, and how many constituents each cell is to have."""
+    return {
+        "status": marginals.status,
+        "reason": marginals.reason,
+        "log_probability": marginals.log_probability,
+        "sign": marginals.sign,
+        "clipped_mass": marginals.clipped_mass,
+        "spans": [
+            {
+                "label": span.label,
+                "start": span.start,
+                "end": span.end,
+                "probability": span.probability,
+                "sign": span.sign,
+                "log_magnitude": span.log_magnitude,
+            }
+            for span in marginals.spans
+        ],
+        "cells": [
+            {"start": cell.start, "end": cell.end, "expected": cell.expected}
+            for cell in marginals.cells
+        ],
+    }
+
+
+def score_json(score: TreeScore) -> Json:
+    """How probable a tree is, or why it is not."""
+    return {
+        "log_probability": score.log_probability,
+        "sign": score.sign,
+        "sentence_log_probability": score.sentence_log_probability,
+        "conditional_log_probability": score.conditional_log_probability,
+        "reason": score.reason,
+    }

@@ -1,0 +1,201 @@
+"""The probability of a given tree: its rules and words, looked up in a grammar.
+
+What the grammar lacks is told in brackets as in the caller's tree, never in symbols of s-trees:
+`(S NP (VP VBD))` is an S over an NP and a VP that is over a VBD alone.
+"""
+
+from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+
+import numpy as np
+
+from lpcfg.engine.pruned.kernels import Chart
+from lpcfg.grammar.tables import Emissions, Grammar
+from lpcfg.trees.binarize import LEAF_MARK, SIBLING_MARK, is_intermediate, split_chain
+from lpcfg.trees.tree import Tree
+
+_SHOWN = 8
+"""A reason has no more parts than this, and of a node no more children and words."""
+
+
+@dataclass(frozen=True, eq=False)
+class Missing:
+    """What a tree needs and the grammar does not have; `nodes` of the tree, in pre-order."""
+
+    reason: str
+    nodes: tuple[int, ...]
+
+
+def tree_chart(grammar: Grammar, stree: Tree, emissions: Emissions) -> Chart | Missing:
+    """The chart that holds an s-tree alone, or all that the grammar lacks for it.
+
+    Its inside values are the words' weights, and nothing at other items.
+    """
+    nodes = list(stree.nodes())
+    n_items = len(nodes)
+    symbol, start, end, entry = (np.full(n_items, -1, np.int32) for _ in range(4))
+    inside, edge_start = np.zeros(n_items), np.zeros(n_items + 1, np.int64)
+    edges: list[tuple[int, int, int]] = []
+    done: list[int] = []
+    word = emissions.length
+    # backwards, so that an item stands after those it is made of
+    for item, node in enumerate(reversed(nodes)):
+        symbol[item] = _symbol(grammar, node)
+        if node.is_leaf:
+            word -= 1
+            row = _row(emissions, word, int(symbol[item]))
+            if row is None:
+                return _missing(grammar, stree, emissions)
+            start[item], end[item] = word, word + 1
+            entry[item], inside[item] = emissions.entry[row], emissions.weight[row]
+        else:
+            left, right = done.pop(), done.pop()
+            rule = grammar.rule_ids.get((int(symbol[item]), int(symbol[left]), int(symbol[right])))
+            if rule is None:
+                return _missing(grammar, stree, emissions)
+            start[item], end[item] = start[left], end[right]
+            edges.append((rule, left, right))
+        done.append(item)
+        edge_start[item + 1] = len(edges)
+    rule_ids, left_items, right_items = np.array(edges, np.int32).reshape(-1, 3).T
+    return Chart(
+        symbol,
+        start,
+        end,
+        entry,
+        inside,
+        edge_start,
+        np.ascontiguousarray(rule_ids),
+        np.ascontiguousarray(left_items),
+        np.ascontiguousarray(right_items),
+        np.zeros(len(edges)),
+    )
+
+
+def never_a_root(stree: Tree) -> Missing:
+    """What is said of a tree that the grammar can build, but only below others."""
+    return Missing(f"`{_brackets(split_chain(stree.label), ())}` is never a root", (0,))
+
+
+def _row(emissions: Emissions, word: int, symbol: int) -> int | None:
+    """The row of a word's emissions that has this symbol."""
+    first, last = int(emissions.start[word]), int(emissions.start[word + 1])
+    found = np.flatnonzero(emissions.symbol[first:last] == symbol)
+    return first + int(found[0]) if len(found) else None
+
+
+def _symbol(grammar: Grammar, node: Tree) -> int:
+    """The grammar's number of a node's symbol: marked leaves, unmarked rare siblings; or -1."""
+    ids = grammar.symbol_ids
+    if node.is_leaf:
+        return ids.get(node.label + LEAF_MARK, ids.get(node.label, -1))
+    if node.label not in ids and is_intermediate(node.label):
+        return ids.get(node.label.partition(SIBLING_MARK)[0], -1)
+    return ids.get(node.label, -1)
+
+
+# What is missing, and where: looked for only once something is known to be ------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """A node of an s-tree with all that binarization and collapsing made of it.
+
+    `chain` are the labels it stands for, the top one at `place` in the tree's pre-order; `joints`
+    are the nodes that join its first two children, three, and so on, itself the last; `word` is
+    the number of its first word.
+    """
+
+    node: Tree
+    chain: Sequence[str]
+    joints: Sequence[Tree]
+    place: int
+    word: int
+
+    @property
+    def children(self) -> tuple[Tree, ...]:
+        return self.joints[0].children[:1] + tuple(joint.children[1] for joint in self.joints)
+
+
+def _parts(stree: Tree) -> Iterator[_Part]:
+    place = word = 0
+    stack = [stree]
+    while stack:
+        node = stack.pop()
+        joints = [] if node.is_leaf else [node]
+        while joints and is_intermediate(joints[-1].children[0].label):
+            joints.append(joints[-1].children[0])
+        part = _Part(node, split_chain(node.label), joints[::-1], place, word)
+        yield part
+        place += len(part.chain)
+        if node.is_leaf:
+            word += 1
+        else:
+            stack += reversed(part.children)
+
+
+def _missing(grammar: Grammar, stree: Tree, emissions: Emissions) -> Missing:
+    labels = {label for symbol in grammar.symbols for label in split_chain(symbol)}
+    lacking = [one for part in _parts(stree) for one in _lacking(grammar, labels, part, emissions)]
+    told = list(dict.fromkeys(text for _, text in lacking))
+    more = f" and {len(told) - _SHOWN} more" if len(told) > _SHOWN else ""
+    return Missing(
+        f"the grammar does not have {', '.join(told[:_SHOWN])}{more}",
+        tuple(sorted({place for place, _ in lacking})),
+    )
+
+
+def _lacking(
+    grammar: Grammar, labels: AbstractSet[str], part: _Part, emissions: Emissions
+) -> Iterator[tuple[int, str]]:
+    """What a node needs and the grammar does not have, each with its place; nothing that follows
+    from what one of its children needs."""
+    chain, bottom = part.chain, part.place + len(part.chain) - 1
+    symbol = _symbol(grammar, part.node)
+    unknown = [k for k, label in enumerate(chain) if label not in labels]
+    if unknown:
+        yield from ((part.place + k, f"the label `{chain[k]}`") for k in unknown)
+    elif symbol < 0 and len(chain) > 1:
+        yield part.place, f"the chain `{_brackets(chain, ())}` over {_quoted(part.node)}"
+    elif part.node.is_leaf:
+        if _row(emissions, part.word, symbol) is None:
+            yield bottom, f"the word `{part.node.word}` as `{_brackets(chain, ())}`"
+    else:
+        for k, joint in enumerate(part.joints):
+            a, b, c = (_symbol(grammar, one) for one in (joint, *joint.children))
+            if b < 0 or c < 0:
+                return
+            if (a, b, c) not in grammar.rule_ids:
+                yield bottom, _rule(part, k + 1)
+                return
+
+
+def _rule(part: _Part, at: int) -> str:
+    """The rule of a node that cannot be built beyond its first `at` children."""
+    chain = part.chain if at == len(part.joints) else part.chain[-1:]
+    children, first = part.children, 0
+    if len(children) > _SHOWN:
+        first = min(max(0, at - _SHOWN // 2), len(children) - _SHOWN)
+    shown = [_brackets(split_chain(one.label), ()) for one in children[first : first + _SHOWN]]
+    before, after = ["…"] * (first > 0), ["…"] * (first + _SHOWN < len(children))
+    rule = f"`{_brackets(chain, (*before, *shown, *after))}` over {_quoted(part.node)}"
+    many = f" (missing at child {at + 1} of {len(children)})" if len(children) > 2 else ""
+    return rule + many
+
+
+def _brackets(chain: Sequence[str], inner: Sequence[str]) -> str:
+    """`(S (VP VBD NP))` for the chain S, VP over VBD and NP; over nothing `(S VP)`, or `VP`."""
+    *above, bottom = chain
+    text = f"({' '.join((bottom, *inner))})" if inner else bottom
+    for label in reversed(above):
+        text = f"({label} {text})"
+    return text
+
+
+def _quoted(node: Tree) -> str:
+    """The words of a node, those in the middle left out where they are many."""
+    words = node.tokens()
+    if len(words) > _SHOWN:
+        words = [*words[: _SHOWN - 3], "…", *words[-2:]]
+    return f"“{' '.join(words)}”"

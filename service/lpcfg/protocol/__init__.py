@@ -1,0 +1,1 @@
+"""The HTTP shapes, shared by the service and its clients."""

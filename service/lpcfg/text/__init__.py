@@ -1,0 +1,1 @@
+"""Text: files read, sentences and tokens found."""

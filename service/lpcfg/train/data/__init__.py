@@ -1,0 +1,1 @@
+"""Treebanks as arrays: nodes, heads, features, folds."""

@@ -1,0 +1,270 @@
+"""Inside features φ and outside features ψ of every node (NAACL 3.1), as numbers in arrays.
+
+`TEMPLATES` lists them. Every template that applies to a node gives it one feature, so a symbol's
+examples are rows of as many numbers as there are templates: "there is no grandparent" is a value
+like any other. A feature is an indicator; its template and value are a number local to the symbol,
+and which symbol it is needs no place in the value.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lpcfg.errors import TrainingError
+from lpcfg.grammar.tables import Grammar, Ints, Longs, frozen
+from lpcfg.train.data.heads import head_leaves, head_tags, levels
+from lpcfg.train.data.treebank import Forest
+from lpcfg.trees.binarize import is_intermediate
+
+WIDTHS = np.array([0, 1, 2, 3, 4, 5, 7, 10, 15, 20, 30, 40])
+"""Widths of spans are told apart by the bucket they begin: 5 and 6 words are one value."""
+
+Values = tuple[Longs, int]
+"""A value in [0, size) for each of some nodes, and the size."""
+
+
+@dataclass(frozen=True, eq=False)
+class Context:
+    """A forest with all that templates ask of it, per node. What a node lacks is -1."""
+
+    forest: Forest
+    grammar: Grammar
+    node_rule: Ints
+    node_entry: Ints
+
+    @cached_property
+    def production(self) -> Values:
+        """The rule at the node: a → b c, or a → x numbered after them."""
+        n_rules = self.grammar.n_rules
+        at = np.where(self.forest.is_leaf, n_rules + self.node_entry, self.node_rule)
+        return at.astype(np.int64), n_rules + len(self.grammar.entries)
+
+    @cached_property
+    def above(self) -> Values:
+        """The rule above the node with the node's place in it; 0 at roots."""
+        parent = self.forest.parent
+        is_right = self.forest.right[parent] == np.arange(self.forest.n_nodes)
+        rule = 1 + 2 * self.node_rule[parent].astype(np.int64) + is_right
+        return np.where(parent < 0, 0, rule), 1 + 2 * self.grammar.n_rules
+
+    @cached_property
+    def parent_label(self) -> Values:
+        parent = self.forest.parent
+        label = 1 + self.forest.symbol[parent].astype(np.int64)
+        return np.where(parent < 0, 0, label), 1 + len(self.forest.symbols)
+
+    @cached_property
+    def _levels(self) -> list[Longs]:
+        return levels(self.forest)
+
+    @cached_property
+    def head(self) -> Ints:
+        """The node's head leaf."""
+        return head_leaves(self.forest, self._levels)
+
+    @cached_property
+    def head_tag(self) -> Values:
+        tags, n_tags = head_tags(self.forest)
+        return tags[self.forest.symbol[self.head]].astype(np.int64), n_tags
+
+    @cached_property
+    def other_head_tag(self) -> Values:
+        """The tag of the first head on the way to the root that is not the node's own, plus 1;
+        0 where there is none. Only constituents have a say, intermediate symbols do not."""
+        forest, head = self.forest, self.head
+        tag, n_tags = self.head_tag
+        partial = np.array([is_intermediate(name) for name in forest.symbols])[forest.symbol]
+        constituent = np.full(forest.n_nodes, -1, np.int64)
+        result = np.zeros(forest.n_nodes, np.int64)
+        for nodes in self._levels[1:]:
+            parent = forest.parent[nodes]
+            up = np.where(partial[parent], constituent[parent], parent)
+            constituent[nodes] = up
+            result[nodes] = np.where(head[up] == head[nodes], result[up], 1 + tag[up])
+        return result, 1 + n_tags
+
+    @cached_property
+    def tree_length(self) -> Ints:
+        """The number of words of the node's tree."""
+        return self.forest.end[self.forest.roots][self.forest.tree]
+
+
+def _pair(first: Values, second: Values) -> Values:
+    (codes, size), (others, n_others) = first, second
+    if size > np.iinfo(np.int64).max // n_others:
+        distinct, codes = np.unique(codes, return_inverse=True)
+        size = len(distinct)
+    return codes * n_others + others, size * n_others
+
+
+def _at(values: Values, nodes: Ints) -> Values:
+    """The values of other nodes, those of which there are none (-1) apart."""
+    codes, size = values
+    return np.where(nodes < 0, 0, 1 + codes[nodes]), 1 + size
+
+
+def _width(words: Ints) -> Values:
+    return np.searchsorted(WIDTHS, words, side="right").astype(np.int64) - 1, len(WIDTHS)
+
+
+def _of_left(of: Context, values: Values) -> Values:
+    return _at(values, of.forest.left)
+
+
+def _of_right(of: Context, values: Values) -> Values:
+    return _at(values, of.forest.right)
+
+
+def _labels(of: Context) -> Values:
+    return of.forest.symbol.astype(np.int64), len(of.forest.symbols)
+
+
+def _left_words(of: Context) -> Values:
+    left = of.forest.left
+    return _width(of.forest.end[left] - of.forest.start[left])
+
+
+def _fragment(of: Context, depth: int) -> Values:
+    """The rules above the node, its place in each: as many of them as depth says."""
+    fragment, ancestor = of.above, of.forest.parent
+    for _ in range(depth - 1):
+        fragment = _pair(fragment, _at(of.above, ancestor))
+        ancestor = np.where(ancestor < 0, -1, of.forest.parent[ancestor])
+    return fragment
+
+
+def _parents(of: Context) -> Values:
+    return _pair(of.parent_label, _at(of.parent_label, of.forest.parent))
+
+
+@dataclass(frozen=True)
+class Template:
+    """A kind of feature: `values` gives one number to every node, also to those it is not for."""
+
+    name: str
+    example: str
+    values: Callable[[Context], Values]
+
+    @property
+    def side(self) -> str:
+        """inside, word (inside, of preterminals) or outside."""
+        return self.name.partition(":")[0]
+
+
+TEMPLATES = (
+    Template("inside:left", "(VP, V)", lambda of: _of_left(of, _labels(of))),
+    Template("inside:right", "(VP, NP)", lambda of: _of_right(of, _labels(of))),
+    Template("inside:rule", "VP → V NP", lambda of: of.production),
+    Template(
+        "inside:rule-left",
+        "(VP (V saw) NP)",
+        lambda of: _pair(of.production, _of_left(of, of.production)),
+    ),
+    Template(
+        "inside:rule-right",
+        "(VP V (NP D N))",
+        lambda of: _pair(of.production, _of_right(of, of.production)),
+    ),
+    Template("inside:left-head", "(VP, V)", lambda of: _of_left(of, of.head_tag)),
+    Template("inside:left-words", "(VP, 1)", _left_words),
+    Template("word:identity", "V → saw", lambda of: of.production),
+    Template("outside:rule", "NP → D* N", lambda of: of.above),
+    Template("outside:rules-2", "(VP V (NP D* N))", lambda of: _fragment(of, 2)),
+    Template("outside:rules-3", "(S NP (VP V (NP D* N)))", lambda of: _fragment(of, 3)),
+    Template("outside:parent", "(D, NP)", lambda of: of.parent_label),
+    Template("outside:parents", "(D, NP, VP)", _parents),
+    Template("outside:head", "N", lambda of: of.other_head_tag),
+    Template("outside:left-words", "(D, 3)", lambda of: _width(of.forest.start)),
+    Template("outside:right-words", "(D, 1)", lambda of: _width(of.tree_length - of.forest.end)),
+)
+"""Every template of NAACL 3.1, with its value in the paper's figure 1: inside at VP (`word` at the
+preterminals), outside at the second D."""
+
+ALL_TEMPLATES = tuple(template.name for template in TEMPLATES)
+SIMPLE_TEMPLATES = ("inside:rule", "word:identity", "outside:rule")
+"""The rule below the node and the rule above it: the simpler set of NAACL 4.3."""
+
+
+@dataclass(frozen=True, eq=False)
+class Side:
+    """The inside or outside features of a symbol's examples.
+
+    Feature `feature[e, t]` is the one that template t gives example e; `count[f]` examples have
+    feature f. Each template's features follow the previous one's.
+    """
+
+    feature: Ints
+    count: Longs
+
+    @property
+    def n_features(self) -> int:
+        return len(self.count)
+
+
+@dataclass(frozen=True, eq=False)
+class Features:
+    """The features of all nodes: those of symbol a are nodes[start[a] : start[a + 1]], its
+    examples, in the forest's order."""
+
+    n_internal: int
+    nodes: Longs
+    start: Longs
+    columns: dict[str, list[Values]]
+
+    @classmethod
+    def of(cls, context: Context, names: Sequence[str]) -> "Features":
+        """The features of the templates with these names."""
+        unknown = sorted(set(names) - set(ALL_TEMPLATES))
+        if unknown:
+            raise TrainingError(
+                f"expected feature templates among {', '.join(ALL_TEMPLATES)}, "
+                f"got {', '.join(unknown)}: correct the name"
+            )
+        forest = context.forest
+        nodes = np.argsort(forest.symbol, kind="stable")
+        bounds = np.arange(len(forest.symbols) + 1)
+        start = np.searchsorted(forest.symbol[nodes], bounds)
+        columns: dict[str, list[Values]] = {"inside": [], "word": [], "outside": []}
+        for template in TEMPLATES:
+            if template.name in names:
+                codes, size = template.values(context)
+                columns[template.side].append((codes[nodes], size))
+        return cls(forest.n_internal, frozen(nodes), frozen(start.astype(np.int64)), columns)
+
+    @property
+    def n_symbols(self) -> int:
+        return len(self.start) - 1
+
+    def inside(self, a: int) -> Side:
+        """φ of the examples of symbol a."""
+        return self._side(a, "inside" if a < self.n_internal else "word")
+
+    def outside(self, a: int) -> Side:
+        """ψ of the examples of symbol a."""
+        return self._side(a, "outside")
+
+    def _side(self, a: int, side: str) -> Side:
+        examples = slice(self.start[a], self.start[a + 1])
+        columns = self.columns[side]
+        feature = np.empty((examples.stop - examples.start, len(columns)), np.int32)
+        counts = [np.empty(0, np.int64)]
+        n_features = 0
+        for t, (codes, size) in enumerate(columns):
+            local, count = _numbered(codes[examples], size)
+            feature[:, t] = n_features + local
+            n_features += len(count)
+            counts.append(count)
+        return Side(feature, np.concatenate(counts))
+
+
+def _numbered(codes: Longs, size: int) -> tuple[NDArray[np.integer], Longs]:
+    """The codes renumbered from 0 in their order, and how often each occurs."""
+    if size > 4 * len(codes):  # sorting is cheaper than a table of all values
+        _, local, count = np.unique(codes, return_inverse=True, return_counts=True)
+        return local, count
+    table = np.bincount(codes, minlength=size)
+    number = np.cumsum(table > 0) - 1
+    return number[codes], table[table > 0]

@@ -1,0 +1,174 @@
+"""Lexical heads: which word of a constituent is its head, by a table of our own for English.
+
+The head of a constituent is the head of one of its children. A row of the table lists groups of
+child labels in order of preference, each searched from one side; the first group with any child
+decides. Two unwritten groups end every row, searched from the side of its first: any child that
+is no punctuation, then any child. A constituent without a row, as in other treebanks, follows
+`FALLBACK`: its leftmost child with its own label, else the unwritten groups from the left.
+
+So the head is the child of least rank, ties broken by side: a fold over the children from left to
+right. An intermediate symbol (`@VP`) holds the fold so far, by the rules of the constituent that
+it is a part of; when that constituent's head is in the part, it is the part's head too.
+
+In a chain (`S|VP`) the bottom label chooses among its children, and the parent sees the top one.
+"""
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lpcfg.grammar.tables import Ints, Longs, frozen
+from lpcfg.train.data.treebank import Forest
+from lpcfg.trees.binarize import SIBLING_MARK, is_intermediate, split_chain, unescape
+
+OWN = "="
+_NOUNS = "NN NNS NNP NNPS NML NX"
+_VERBS = "VBD VBZ VBP VB VBN VBG MD"
+
+ENGLISH: dict[str, str] = {
+    "ADJP": f"> JJ ADJP VBN VBG JJR JJS AFX, > QP CD {_NOUNS}, > RB RBR RBS $ IN DT",
+    "ADVP": "> RB RBR RBS WRB, > ADVP, > IN TO CD JJ JJR JJS RP, > NN NP",
+    "CAPTION": "< S FRAG SINV SBAR, < VP, < NP",
+    "CIT": "> CD, < NP",
+    "CONJP": "> CC RB IN",
+    "FRAG": "< S SINV SQ, < VP, < NP WHNP, < PP SBAR ADJP ADVP",
+    "HEADING": "< S FRAG SINV SBAR, < VP, < NP",
+    "INTJ": "< UH INTJ",
+    "LST": "> LS CD :",
+    "NAC": f"> {_NOUNS}, > NP NAC, > CD JJ",
+    "NML": f"> {_NOUNS}, > NP, > CD JJ VBG FW AFX",
+    "NP": f"> {_NOUNS} POS JJR, < NP, > $ ADJP PRN, > CD, > JJ JJS RB QP DT PRP VBG FW",
+    "NX": f"> {_NOUNS}, < NP, > CD JJ",
+    "PP": "< IN TO VBG VBN RP FW JJ, < PP, > NP",
+    "PRN": "< S SINV SBAR, < VP, < NP, < PP ADJP ADVP",
+    "PRT": "> RP",
+    "QP": "< $ IN, > CD, > NNS NN, > JJ RB DT QP",
+    "ROOT": "< S SINV SQ SBARQ, < FRAG NP VP",
+    "RRC": "> VP, < NP ADVP ADJP PP",
+    "S": "< VP, < S SINV SQ, < SBAR ADJP UCP NP",
+    "SBAR": "< WHNP WHPP WHADVP WHADJP IN DT, < S SQ SINV SBAR FRAG",
+    "SBARQ": "< SQ S SINV, < SBARQ FRAG",
+    "SINV": f"< {_VERBS}, < VP, < S SINV, < ADJP NP",
+    "SQ": f"< {_VERBS}, < VP SQ S",
+    "TITLE": "< S FRAG SINV SBAR, < VP, < NP",
+    "UCP": "> CC",
+    "VP": f"< TO, < {_VERBS}, < VP, < ADJP, < {_NOUNS} NP",
+    "WHADJP": "> JJ ADJP, > WRB CC",
+    "WHADVP": "> WRB, > RB CC",
+    "WHNP": f"> {_NOUNS}, < WDT WP WP$ WHNP WHADJP WHPP, > NP",
+    "WHPP": "< IN TO FW",
+    "X": "> X NP S VP",
+}
+"""Constituent → groups in order of preference: `<` the leftmost of these, `>` the rightmost."""
+FALLBACK = f"< {OWN}"
+
+_BRACKETS = frozenset({"-LRB-", "-RRB-", "HYPH"})
+
+
+def levels(forest: Forest) -> list[Longs]:
+    """Nodes by depth: the roots, their children, theirs, and so on."""
+    result = [forest.roots.astype(np.int64)]
+    while len(result[-1]):
+        inside = result[-1][~forest.is_leaf[result[-1]]]
+        children = np.concatenate([forest.left[inside], forest.right[inside]])
+        result.append(children.astype(np.int64))
+    return result[:-1]
+
+
+def head_leaves(forest: Forest, by_depth: Sequence[Longs]) -> Ints:
+    """The leaf that is the head of every node."""
+    base, top, labels = _labels(forest.symbols)
+    rank, rightmost = _preferences(labels)
+    partial = np.array([is_intermediate(name) for name in forest.symbols])
+    head = np.arange(forest.n_nodes, dtype=np.int32)
+    best = np.zeros(forest.n_nodes, np.int64)
+    for nodes in reversed(by_depth):
+        inside = nodes[~forest.is_leaf[nodes]]
+        left, right = forest.left[inside], forest.right[inside]
+        constituent = base[forest.symbol[inside]]
+        so_far = rank[constituent, top[forest.symbol[left]]]
+        so_far = np.where(partial[forest.symbol[left]], best[left], so_far)
+        last = rank[constituent, top[forest.symbol[right]]]
+        takes_last = (last < so_far) | ((last == so_far) & rightmost[constituent, last])
+        head[inside] = np.where(takes_last, head[right], head[left])
+        best[inside] = np.minimum(last, so_far)
+    return frozen(head)
+
+
+def head_child(label: str, children: Sequence[str]) -> int:
+    """Choose which child of a constituent is its head, by the labels of both."""
+    groups = _row(label)
+    best, chosen = len(groups) + 2, 0
+    for k, child in enumerate(children):
+        rank = len(groups) + _is_punctuation(child)
+        for g, (_, names) in reversed(list(enumerate(groups))):
+            if child in names or (OWN in names and child == label):
+                rank = g
+        from_right = groups[rank if rank < len(groups) else 0][0]
+        if rank < best or (rank == best and from_right):
+            best, chosen = rank, k
+    return chosen
+
+
+@lru_cache(maxsize=4096)
+def _row(label: str) -> list[tuple[bool, frozenset[str]]]:
+    return _groups(ENGLISH.get(label, FALLBACK))
+
+
+def head_tags(forest: Forest) -> tuple[Ints, int]:
+    """The part of speech of every symbol, as a number (a preterminal chain's bottom label), and
+    how many numbers there are. An in-terminal has none: -1."""
+    names = [split_chain(name)[-1] for name in _preterminals(forest)]
+    tags = sorted(set(names))
+    number = {tag: k for k, tag in enumerate(tags)}
+    inside = [-1] * forest.n_internal
+    return frozen(np.array([*inside, *(number[name] for name in names)], np.int32)), len(tags)
+
+
+def _preterminals(forest: Forest) -> Sequence[str]:
+    return forest.symbols[forest.n_internal :]
+
+
+def _labels(symbols: Sequence[str]) -> tuple[Ints, Ints, list[str]]:
+    """Per symbol the label that chooses among its children and the one its parent sees."""
+    number: dict[str, int] = {}
+    base, top = [], []
+    for name in symbols:
+        if is_intermediate(name):
+            chain = [unescape(name[1:].partition(SIBLING_MARK)[0])]
+        else:
+            chain = split_chain(name)
+        base.append(number.setdefault(chain[-1], len(number)))
+        top.append(number.setdefault(chain[0], len(number)))
+    return np.array(base, np.int32), np.array(top, np.int32), list(number)
+
+
+def _preferences(labels: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """rank[constituent, child] and rightmost[constituent, rank], over labels' numbers."""
+    rows = [_groups(ENGLISH.get(label, FALLBACK)) for label in labels]
+    width = max(map(len, rows), default=0) + 2
+    rank = np.empty((len(labels), len(labels)), np.int64)
+    rightmost = np.zeros((len(labels), width), np.bool_)
+    for a, (label, groups) in enumerate(zip(labels, rows, strict=True)):
+        rank[a] = [len(groups) + _is_punctuation(child) for child in labels]
+        rightmost[a] = groups[0][0]
+        for k, (from_right, names) in reversed(list(enumerate(groups))):
+            rightmost[a, k] = from_right
+            preferred = [child in names or (OWN in names and child == label) for child in labels]
+            rank[a, preferred] = k
+    return rank, rightmost
+
+
+def _groups(row: str) -> list[tuple[bool, frozenset[str]]]:
+    """(from the right?, labels) of every group."""
+    groups = []
+    for group in row.split(", "):
+        side, *names = group.split()
+        groups.append((side == ">", frozenset(names)))
+    return groups
+
+
+def _is_punctuation(label: str) -> bool:
+    return label in _BRACKETS or not any(character.isalpha() for character in label)

@@ -1,0 +1,535 @@
+"""A treebank as arrays: every node of every s-tree, coded by numbers.
+
+Reading is spread over processes by cutting the text where no bracket is open. Names get their
+numbers only after all pieces are back, in sorted order, so the forest is the same, byte for
+byte, whatever the number of workers.
+"""
+
+import hashlib
+import multiprocessing
+import os
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lpcfg.errors import TrainingError, TreebankError
+from lpcfg.grammar.lexicon import ANY, Lexicon
+from lpcfg.grammar.tables import Grammar, Ints, Longs, frozen
+from lpcfg.text.files import Source, texts
+from lpcfg.text.tokenize import penn_forms
+from lpcfg.trees.binarize import LEAF_MARK, SIBLING_MARK, binarize, is_intermediate
+from lpcfg.trees.brackets import MAX_DEPTH, collector_paused, read_string
+from lpcfg.trees.normalize import normalize
+from lpcfg.trees.tree import Tree
+
+Bools = NDArray[np.bool_]
+
+# Bytes of text a process takes at a time: an eighth of CRAFT, so that two processes end together.
+_PIECE = 1 << 20
+
+
+@dataclass(frozen=True, eq=False)
+class Forest:
+    """Every node of every s-tree, in arrays.
+
+    Nodes of one tree are contiguous and in post-order: left subtree, right subtree, node. Symbols
+    are in-terminals [0, n_internal), then preterminals, each sorted by name; words are sorted. A
+    name that a treebank has both over words and over children stands twice: as it is for the
+    in-terminal, with LEAF_MARK behind it for the preterminal.
+    """
+
+    symbols: tuple[str, ...]
+    n_internal: int
+    words: tuple[str, ...]
+    symbol: Ints
+    left: Ints  # -1 at leaves
+    right: Ints  # -1 at leaves
+    parent: Ints  # -1 at roots
+    start: Ints  # the node's span is [start, end)
+    end: Ints
+    word: Ints  # -1 inside
+    tree_start: Longs  # nodes of tree t are tree_start[t] : tree_start[t + 1], the root is the last
+    source: Ints  # which of the sources each tree comes from
+
+    def __post_init__(self) -> None:
+        nodes = ("symbol", "left", "right", "parent", "start", "end", "word")
+        for name in (*nodes, "tree_start", "source"):
+            object.__setattr__(self, name, frozen(getattr(self, name)))
+
+    @property
+    def n_nodes(self) -> int:
+        return len(self.symbol)
+
+    @property
+    def n_trees(self) -> int:
+        return len(self.tree_start) - 1
+
+    @cached_property
+    def roots(self) -> Ints:
+        """The root of every tree."""
+        return frozen((self.tree_start[1:] - 1).astype(np.int32))
+
+    @cached_property
+    def tree(self) -> Ints:
+        """The tree of every node."""
+        trees = np.arange(self.n_trees, dtype=np.int32)
+        return frozen(np.repeat(trees, np.diff(self.tree_start)))
+
+    @cached_property
+    def is_leaf(self) -> Bools:
+        return frozen(self.word >= 0)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """SHA-256 of the trees themselves, in their order.
+
+        The same for the same trees in other files, another layout, with other function tags and
+        traces, or with another markovization.
+        """
+        bare = [_unmarked(name) for name in self.symbols]
+        names = sorted(set(bare))
+        code = {name: c for c, name in enumerate(names)}
+        symbol = np.array([code[name] for name in bare], "<i4")[self.symbol]
+        digest = hashlib.sha256()
+        for part in (names, self.words):
+            digest.update("\n".join((*part, "")).encode("utf-8", "surrogatepass"))
+        for codes in (symbol, self.word.astype("<i4"), self.tree_start.astype("<i8")):
+            digest.update(codes.tobytes())
+        return digest.hexdigest()
+
+
+# Reading ------------------------------------------------------------------------------------------
+
+
+def read_forest(
+    sources: Source | Sequence[Source],
+    *,
+    horizontal: int = 0,
+    sibling_threshold: int = 20,
+    workers: int = 1,
+    max_depth: int = MAX_DEPTH,
+) -> Forest:
+    """The forest of a treebank: its trees normalized and binarized.
+
+    With horizontal = 1, a sibling mark seen under sibling_threshold times is dropped
+    (`@VP<PP` → `@VP`). Trees of which nothing remains are left out. Raises TreebankError where
+    the text is not trees, TrainingError where there are none to learn from.
+    """
+    if workers < 1:
+        raise TrainingError(f"expected at least one worker, got {workers}: give 1 or more")
+    named = [(at, *text) for at, source in enumerate(listed(sources)) for text in texts(source)]
+    pieces, source_of = [], []
+    for at, _, text in named:
+        for piece in _pieces(text):
+            pieces.append(piece)
+            source_of.append(at)
+    code = partial(_coded_text, horizontal=horizontal, max_depth=max_depth)
+    parts = _mapped(code, pieces, workers)
+    if None in parts:  # read as a whole for an error that names file, line and column
+        for _, name, text in named:
+            _coded(_strees(text, name, horizontal, max_depth))
+    where = ", ".join(name for _, name, _ in named) or "an empty list of sources"
+    good = [(part, at) for part, at in zip(parts, source_of, strict=True) if part]
+    return _merged([part for part, _ in good], [at for _, at in good], sibling_threshold, where)
+
+
+def forest_of(strees: Iterable[Tree]) -> Forest:
+    """The forest of s-trees already at hand."""
+    return _merged([_coded(strees)], [0], 0, "the s-trees given")
+
+
+def listed(sources: Source | Sequence[Source]) -> Sequence[Source]:
+    """The sources, one or several, as a list."""
+    if isinstance(sources, str) or not isinstance(sources, Sequence):
+        return [sources]
+    return sources
+
+
+def _pieces(text: str) -> Iterator[bytes]:
+    """The text in pieces of about _PIECE bytes, cut before a '(' that no other is open around."""
+    encoded = text.encode("utf-8", "surrogatepass")
+    codes = np.frombuffer(encoded, np.uint8)
+    step = (codes == ord("(")).view(np.int8) - (codes == ord(")")).view(np.int8)
+    depth = np.cumsum(step, dtype=np.int32)
+    tops = np.flatnonzero((depth == 1) & (step == 1))
+    wanted = np.arange(_PIECE, len(encoded), _PIECE)
+    found = np.searchsorted(tops, wanted)
+    cuts = np.unique(tops[found[found < len(tops)]])
+    bounds = [0, *cuts[cuts > 0].tolist(), len(encoded)]
+    for k in range(len(bounds) - 1):
+        yield encoded[bounds[k] : bounds[k + 1]]
+
+
+def _mapped(
+    code: "partial[_Part | None]", pieces: Sequence[bytes], workers: int
+) -> "list[_Part | None]":
+    # Two pieces a worker at least: one takes as long to read as a process takes to start, 0.2 s.
+    workers = min(workers, len(pieces) // 2)
+    if workers < 2:
+        return [code(piece) for piece in pieces]
+    try:
+        with processes(workers) as pool:
+            return list(pool.map(code, pieces))
+    except BrokenProcessPool as error:
+        raise TrainingError(
+            "expected processes that read to the end, got one that was killed, often for want of "
+            "memory: use fewer workers"
+        ) from error
+
+
+def processes(count: int) -> ProcessPoolExecutor:
+    """Worker processes that end with this one, even if it is killed.
+
+    Not "fork": the caller may run threads (BLAS, numba), whose locks a forked child inherits. Not
+    "forkserver": its workers are not counted among our children when a stage is measured.
+    """
+    context = multiprocessing.get_context("spawn")
+    return ProcessPoolExecutor(count, context, initializer=_end_with_parent)
+
+
+def _end_with_parent() -> None:
+    """The pool's own processes would wait for work for ever: each holds the writing end too."""
+    parent = multiprocessing.parent_process()
+
+    def wait() -> None:
+        if parent is not None:
+            parent.join()
+            os._exit(1)
+
+    threading.Thread(target=wait, daemon=True).start()
+
+
+def _coded_text(piece: bytes, horizontal: int, max_depth: int) -> "_Part | None":
+    """The piece in codes; None where it is malformed (what is wrong needs the whole text)."""
+    text = piece.decode("utf-8", "surrogatepass")
+    try:
+        return _coded(_strees(text, "", horizontal, max_depth))
+    except TreebankError:
+        return None
+
+
+def _strees(text: str, source: str, horizontal: int, max_depth: int) -> Iterator[Tree]:
+    for tree in read_string(text, source=source, max_depth=max_depth):
+        normal = normalize(tree)
+        if normal is not None:
+            yield binarize(normal, horizontal=horizontal)
+
+
+# Trees to codes -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """Some trees, in post-order, in codes that hold for this part only."""
+
+    labels: list[str]
+    words: list[str]
+    label: Ints
+    word: Ints  # -1 inside
+    sizes: Longs  # nodes of each tree
+
+
+class _Codes(dict[str, int]):
+    """Name → number, in the order the names come."""
+
+    def __missing__(self, name: str) -> int:
+        self[name] = len(self)
+        return self[name]
+
+
+def _coded(strees: Iterable[Tree]) -> _Part:
+    labels, words = _Codes(), _Codes()
+    label: list[int] = []
+    word: list[int] = []
+    sizes: list[int] = []
+    with collector_paused():
+        for stree in strees:
+            nodes = _post_order(stree)
+            label += [labels[node.label] for node in nodes]
+            forms = iter(_forms(nodes))
+            word += [-1 if node.word is None else words[next(forms)] for node in nodes]
+            sizes.append(len(nodes))
+    return _Part(
+        list(labels),
+        list(words),
+        np.array(label, np.int32),
+        np.array(word, np.int32),
+        np.array(sizes, np.int64),
+    )
+
+
+def _forms(nodes: Sequence[Tree]) -> Sequence[str]:
+    """The leaves' words in the forms that a parser will look up."""
+    leaves = [node for node in nodes if node.word is not None]
+    return penn_forms(
+        [leaf.word or "" for leaf in leaves], [leaf.label.rpartition("|")[2] for leaf in leaves]
+    )
+
+
+def _post_order(stree: Tree) -> list[Tree]:
+    """Node, right subtree, left subtree, backwards."""
+    nodes: list[Tree] = []
+    stack = [stree]
+    while stack:
+        node = stack.pop()
+        nodes.append(node)
+        stack += node.children
+    nodes.reverse()
+    return nodes
+
+
+# Codes to a forest --------------------------------------------------------------------------------
+
+
+def _merged(
+    parts: list[_Part], source_of: Sequence[int], sibling_threshold: int, where: str
+) -> Forest:
+    sizes = np.concatenate([part.sizes for part in parts]) if parts else np.empty(0, np.int64)
+    if not len(sizes):
+        raise TrainingError(
+            f"expected at least one tree with words in {where}, got none: "
+            "give files of bracketed trees such as `(S (NP (DT the) (NN end)))`"
+        )
+    words, word = _united([part.words for part in parts], [part.word for part in parts])
+    labels, label = _united([part.labels for part in parts], [part.label for part in parts])
+    leaf = word >= 0
+    labels, label = _without_rare_marks(labels, label, sibling_threshold)
+    symbols, n_internal, symbol = _symbols(labels, label, leaf)
+    tree_start = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    left, right, parent, start, end = _structure(leaf, tree_start)
+    source = np.repeat(source_of, [len(part.sizes) for part in parts]).astype(np.int32)
+    return Forest(
+        *(symbols, n_internal, words, symbol, left, right, parent, start, end, word),
+        *(tree_start, source),
+    )
+
+
+def _united(names: Sequence[Sequence[str]], codes: Sequence[Ints]) -> tuple[tuple[str, ...], Ints]:
+    """All names sorted, and all codes one after the other in the names' common numbering."""
+    united = tuple(sorted({name for part in names for name in part}))
+    number = {name: k for k, name in enumerate(united)}
+    renamed = []
+    for part, part_codes in zip(names, codes, strict=True):
+        table = np.array([*(number[name] for name in part), -1], np.int32)  # -1 stays -1
+        renamed.append(table[part_codes])
+    return united, np.concatenate(renamed)
+
+
+def _unmarked(symbol: str) -> str:
+    """The symbol without its sibling mark: `@VP<PP` → `@VP`."""
+    return symbol.partition(SIBLING_MARK)[0] if is_intermediate(symbol) else symbol
+
+
+def _without_rare_marks(
+    labels: tuple[str, ...], label: Ints, threshold: int
+) -> tuple[tuple[str, ...], Ints]:
+    counts = np.bincount(label, minlength=len(labels))
+    bare = [
+        _unmarked(name) if n < threshold else name for name, n in zip(labels, counts, strict=True)
+    ]
+    return _united([bare], [label])
+
+
+def _symbols(
+    labels: tuple[str, ...], label: Ints, leaf: Bools
+) -> tuple[tuple[str, ...], int, Ints]:
+    """In-terminals, then preterminals; a label that is both becomes two symbols."""
+    inside = np.unique(label[~leaf])
+    over = np.unique(label[leaf])
+    both = np.isin(over, inside)
+    internal = [labels[c] for c in inside]
+    preterminal = [labels[c] + LEAF_MARK * int(b) for c, b in zip(over, both, strict=True)]
+    order = sorted(range(len(over)), key=preterminal.__getitem__)
+    table = np.empty((2, len(labels)), np.int32)
+    table[0, inside] = np.arange(len(inside))
+    table[1, over[order]] = len(inside) + np.arange(len(over))
+    symbols = (*internal, *(preterminal[k] for k in order))
+    return symbols, len(inside), table[leaf.astype(np.int8), label]
+
+
+def _structure(leaf: Bools, tree_start: Longs) -> tuple[Ints, Ints, Ints, Ints, Ints]:
+    """left, right, parent, start and end of every node.
+
+    Post-order is a stack machine: a leaf pushes, any other node takes two nodes off and pushes
+    itself, so it ends at the height of its left child, the last node before it at that height;
+    its right child is the node just before it.
+    """
+    n = len(leaf)
+    tree = np.repeat(np.arange(len(tree_start) - 1), np.diff(tree_start))
+    height = np.cumsum(np.where(leaf, 1, -1)) - tree
+    order = np.argsort(height, kind="stable")
+    before = np.empty(n, np.int32)
+    before[order[1:]] = order[:-1]
+    inside = np.flatnonzero(~leaf)
+    left, right, parent = (np.full(n, -1, np.int32) for _ in range(3))
+    left[inside] = before[inside]
+    right[inside] = inside - 1
+    parent[left[inside]] = inside
+    parent[right[inside]] = inside
+    leaves = np.cumsum(leaf)
+    end = leaves - (leaves[tree_start[:-1]] - 1)[tree]
+    # Left children, and theirs, are what stands before a node at its height, back to a leaf.
+    first = np.empty(n, np.int64)
+    first[order] = order[np.maximum.accumulate(np.where(leaf[order], np.arange(n), 0))]
+    return left, right, parent, (end[first] - 1).astype(np.int32), end.astype(np.int32)
+
+
+def unmarked(forest: Forest) -> Forest:
+    """The forest of the same trees without sibling marks (horizontal = 0)."""
+    bare = [_unmarked(name) for name in forest.symbols[: forest.n_internal]]
+    symbols = (*sorted(set(bare)), *forest.symbols[forest.n_internal :])
+    number = {name: a for a, name in enumerate(symbols)}
+    table = np.array([number[name] for name in (*bare, *symbols[len(set(bare)) :])], np.int32)
+    n_internal = len(symbols) - len(forest.symbols) + forest.n_internal
+    return replace(forest, symbols=symbols, n_internal=n_internal, symbol=table[forest.symbol])
+
+
+def part_of(forest: Forest, trees: Ints | Longs) -> Forest:
+    """The forest of these trees, in this order, with the symbols and words that they have.
+
+    A tree named several times is there as often.
+    """
+    sizes = np.diff(forest.tree_start)[trees]
+    tree_start = np.concatenate([[0], np.cumsum(sizes)])
+    moved = np.repeat(forest.tree_start[trees] - tree_start[:-1], sizes)
+    nodes = np.arange(len(moved)) + moved
+    inside, symbol = _renumbered(forest.symbol[nodes], len(forest.symbols))
+    seen, word = _renumbered(forest.word[nodes], len(forest.words))
+    left, right, parent = (
+        np.where(side[nodes] >= 0, side[nodes] - moved, -1).astype(np.int32)
+        for side in (forest.left, forest.right, forest.parent)
+    )
+    return Forest(
+        symbols=tuple(forest.symbols[a] for a in inside),
+        n_internal=int((inside < forest.n_internal).sum()),
+        words=tuple(forest.words[x] for x in seen),
+        symbol=symbol,
+        left=left,
+        right=right,
+        parent=parent,
+        start=forest.start[nodes],
+        end=forest.end[nodes],
+        word=word,
+        tree_start=tree_start,
+        source=forest.source[trees],
+    )
+
+
+def _renumbered(codes: Ints, size: int) -> tuple[Longs, Ints]:
+    """The codes that occur, in order, and all codes by their places among these; -1 stays -1."""
+    distinct = np.flatnonzero(np.bincount(codes[codes >= 0], minlength=size))
+    table = np.full(size + 1, -1, np.int32)
+    table[distinct] = np.arange(len(distinct))
+    return distinct, table[codes]
+
+
+def strees_of(forest: Forest) -> list[Tree]:
+    """The s-trees of a forest, in order."""
+    stack: list[Tree] = []
+    for name, word in zip(forest.symbol.tolist(), forest.word.tolist(), strict=True):
+        label = forest.symbols[name]
+        if word >= 0:
+            stack.append(Tree(label.removesuffix(LEAF_MARK), (), forest.words[word]))
+        else:
+            right = stack.pop()
+            stack.append(Tree(label, (stack.pop(), right)))
+    return stack
+
+
+# The discrete grammar of a forest -----------------------------------------------------------------
+
+
+def lexicon_of(forest: Forest, *, rare_threshold: int, language: str) -> Lexicon:
+    """The lexicon of the forest's words under its preterminals."""
+    leaves = np.flatnonzero(forest.is_leaf)
+    pairs, counts = _distinct(forest.symbol[leaves], forest.word[leaves])
+    return Lexicon.from_counts(
+        forest.symbols,
+        forest.words,
+        pairs,
+        counts.astype(np.int32),
+        rare_threshold=rare_threshold,
+        language=language,
+    )
+
+
+def rules_of(forest: Forest) -> Ints:
+    """The binary rules a → b c of the forest, sorted."""
+    rules, _ = _distinct(*_sides(forest, np.flatnonzero(~forest.is_leaf)))
+    return rules
+
+
+def grammar_of(forest: Forest, lexicon: Lexicon) -> Grammar:
+    """The rules and entries seen in the forest, and a → ANY of every preterminal a."""
+    leaves = np.flatnonzero(forest.is_leaf)
+    terminal = lexicon.word_terminal[forest.word[leaves]]
+    preterminal = forest.symbol[leaves]
+    if ANY in lexicon.terminals:
+        every = np.arange(forest.n_internal, len(forest.symbols), dtype=np.int32)
+        preterminal = np.concatenate([preterminal, every])
+        any_word = np.full(len(every), lexicon.terminals.index(ANY), np.int32)
+        terminal = np.concatenate([terminal, any_word])
+    entries, _ = _distinct(terminal, preterminal)
+    return Grammar(
+        forest.symbols, forest.n_internal, rules_of(forest), lexicon.terminals, entries[:, ::-1]
+    )
+
+
+def node_rules(forest: Forest, grammar: Grammar) -> Ints:
+    """The rule at every in-terminal node, -1 at leaves."""
+    inside = np.flatnonzero(~forest.is_leaf)
+    result = np.full(forest.n_nodes, -1, np.int32)
+    result[inside] = _found(grammar.rules, np.stack(_sides(forest, inside), axis=1))
+    return frozen(result)
+
+
+def node_entries(forest: Forest, grammar: Grammar, lexicon: Lexicon) -> Ints:
+    """The entry at every leaf, -1 inside."""
+    leaves = np.flatnonzero(forest.is_leaf)
+    terminal = lexicon.word_terminal[forest.word[leaves]]
+    result = np.full(forest.n_nodes, -1, np.int32)
+    wanted = np.stack([terminal, forest.symbol[leaves]], axis=1)
+    result[leaves] = _found(grammar.entries[:, ::-1], wanted)
+    return frozen(result)
+
+
+def _sides(forest: Forest, nodes: Longs) -> tuple[Ints, Ints, Ints]:
+    symbol = forest.symbol
+    return symbol[nodes], symbol[forest.left[nodes]], symbol[forest.right[nodes]]
+
+
+def _distinct(*columns: Ints) -> tuple[Ints, Longs]:
+    """The distinct rows of some columns, sorted, and how often each occurs."""
+    base = 1 + max(int(column.max(initial=0)) for column in columns)
+    keys, counts = np.unique(_keys(columns, base), return_counts=True)
+    rows = np.empty((len(keys), len(columns)), np.int32)
+    for k in reversed(range(len(columns))):
+        keys, rows[:, k] = np.divmod(keys, base)
+    return rows, counts
+
+
+def _found(rows: Ints, wanted: Ints) -> Ints:
+    """Where each wanted row stands among sorted rows."""
+    base = 1 + max(int(rows.max(initial=0)), int(wanted.max(initial=0)))
+    known, keys = _keys([*rows.T], base), _keys([*wanted.T], base)
+    at = np.searchsorted(known, keys)
+    if (np.append(known, -1)[at] != keys).any():
+        raise TrainingError(
+            "expected the grammar made from this forest, got one without some of its rules: "
+            "call grammar_of(forest, lexicon)"
+        )
+    return at.astype(np.int32)
+
+
+def _keys(columns: Sequence[Ints], base: int) -> Longs:
+    """One number a row, in the order of the rows."""
+    keys = np.zeros(len(columns[0]), np.int64)
+    for column in columns:
+        keys = keys * base + column
+    return keys

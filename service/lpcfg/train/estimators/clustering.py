@@ -1,0 +1,255 @@
+"""States as clusters of nodes: k-means on projected trees, then relative frequencies.
+
+A node's point is its row of [Y; Z] (lpcfg.train.estimators.spectral), each half divided by its length: of a
+singular vector's coordinates the direction tells what a tree is like, the length mostly how
+common its features are. With h(v) the cluster of node v,
+
+    Y(v) = e_h(v)        Z(v) = e_h(v) / p(h(v) | a)
+
+so that the moments of lpcfg.train.estimators.moments are relative frequencies of an L-PCFG whose states were
+observed: C = count(a(i) → b(j) c(k)) / count(a(i)), and smoothing backs off as it does there.
+Nothing is negative, but for what least squares leaves of a compacted tensor.
+"""
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from lpcfg.errors import TrainingError
+from lpcfg.grammar.tables import Floats, Grammar, Ints, Longs, Singles, Tables
+from lpcfg.train.data.treebank import Forest
+from lpcfg.train.estimators.compact import CompactReport, tables_of
+from lpcfg.train.estimators.em import Choose, Corpus, EmReport, check_steps, climb, from_clusters
+from lpcfg.train.estimators.moments import Occurrences, Projection
+from lpcfg.train.estimators.spectral import SpectralConfig, project
+from lpcfg.train.stages import Stages
+
+SAMPLE_PER_STATE = 256
+"""Points a cluster is found from: more move its centre by less than 1/16 of its spread."""
+
+
+@dataclass(frozen=True)
+class ClusteringConfig(SpectralConfig):
+    """Settings of the clustering estimator: those of the spectral one, whose projection it
+    clusters and whose moments it takes, and its own.
+
+    states              m: no symbol has more clusters than this
+    dimensions          the most singular vectors that Y and Z have
+    rounds              of k-means
+    examples            a symbol has at least so many examples a cluster
+    """
+
+    states: int = 24
+    dimensions: int = 32
+    rounds: int = 10
+    examples: int = 80
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("dimensions", "rounds", "examples"):
+            if getattr(self, name) < 1:
+                raise TrainingError(
+                    f"expected `{name}` of at least 1, got {getattr(self, name)}: raise it"
+                )
+
+
+def estimate(
+    forest: Forest,
+    grammar: Grammar,
+    node_rule: Ints,
+    node_entry: Ints,
+    config: ClusteringConfig,
+    *,
+    seed: int,
+    workers: int,
+    stages: Stages | None = None,
+) -> tuple[Tables, CompactReport]:
+    """Tables of the clustering estimator. Neither workers nor threads of BLAS change a byte."""
+    stages = stages or Stages()
+    clusters = cluster(
+        forest, grammar, node_rule, node_entry, config, seed=seed, workers=workers, stages=stages
+    )
+    with stages.stage("moments", grammar.n_rules) as stage, threadpool_limits(1):
+        occurrences = Occurrences.of(forest, grammar, node_rule, clusters)
+        smoothing, compaction = config.smoothing_weights, config.compaction
+        tables, error = tables_of(occurrences, node_entry, smoothing, compaction, workers=workers)
+        stage.advance(grammar.n_rules)
+    return tables, CompactReport(clusters.states, tables.terms, error)
+
+
+@dataclass(frozen=True)
+class ClusteringEmConfig(ClusteringConfig):
+    """Settings of clustering followed by EM: those of the clustering estimator, of which `sweeps`
+    are of EM with the clusters as known states, and
+
+    steps               of EM after those
+    patience            with trees to choose by, stops after so many steps that were no better, and
+                        keeps the best; 0 takes all steps
+    """
+
+    states: int = 32
+    rule_back_off: float | None = 6.0
+    steps: int = 6
+    patience: int = 0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_steps(self.steps, self.patience)
+
+
+def estimate_em(
+    forest: Forest,
+    grammar: Grammar,
+    node_rule: Ints,
+    node_entry: Ints,
+    config: ClusteringEmConfig,
+    *,
+    seed: int,
+    workers: int,
+    stages: Stages | None = None,
+    choose: Choose | None = None,
+) -> tuple[Tables, EmReport]:
+    """Tables of EM from clusters. The number of workers changes no byte."""
+    stages = stages or Stages()
+    clusters = cluster(
+        forest, grammar, node_rule, node_entry, config, seed=seed, workers=workers, stages=stages
+    )
+    corpus, smoothing = Corpus(forest, grammar, node_rule, node_entry), config.smoothing_weights
+    with stages.stage("terms of clusters", config.sweeps) as stage:
+        mixture = from_clusters(
+            corpus,
+            clusters.states,
+            np.argmax(clusters.inside, axis=1).astype(np.int32),
+            config.compaction.terms,
+            smoothing,
+            sweeps=config.sweeps,
+            seed=seed,
+            workers=workers,
+        )
+        stage.advance(config.sweeps)
+    return climb(
+        corpus,
+        mixture,
+        smoothing,
+        steps=config.steps,
+        patience=config.patience,
+        choose=choose,
+        workers=workers,
+        stages=stages,
+    )
+
+
+def cluster(
+    forest: Forest,
+    grammar: Grammar,
+    node_rule: Ints,
+    node_entry: Ints,
+    config: ClusteringConfig,
+    *,
+    seed: int,
+    workers: int,
+    stages: Stages | None = None,
+) -> Projection:
+    """Every node's cluster among those of its symbol, as Y and Z."""
+    stages = stages or Stages()
+    projection, _ = project(
+        forest,
+        grammar,
+        node_rule,
+        node_entry,
+        replace(config, states=config.dimensions),
+        seed=seed,
+        workers=workers,
+        stages=stages,
+    )
+    with stages.stage("clusters", grammar.n_symbols) as stage:
+        state = _states(projection, config, seed, workers)
+        stage.advance(grammar.n_symbols)
+    return indicators(forest.symbol, state, grammar.n_symbols)
+
+
+def _states(projection: Projection, config: ClusteringConfig, seed: int, workers: int) -> Ints:
+    """The cluster of every node."""
+    n_symbols = len(projection.states)
+    order = np.argsort(projection.symbol, kind="stable")
+    start = np.searchsorted(projection.symbol[order], np.arange(n_symbols + 1))
+    state = np.zeros(len(projection.symbol), np.int32)
+
+    def run(a: int) -> None:
+        nodes = order[start[a] : start[a + 1]]
+        m = min(config.states, len(nodes) // config.examples)
+        if m > 1:
+            width = projection.states[a]
+            halves = (projection.inside[nodes, :width], projection.outside[nodes, :width])
+            points = np.concatenate([_directions(half) for half in halves], axis=1)
+            random = np.random.default_rng([seed, a])
+            state[nodes] = k_means(points, m, rounds=config.rounds, random=random)
+
+    largest_first = np.argsort(-np.diff(start), kind="stable").tolist()
+    with threadpool_limits(1), ThreadPoolExecutor(workers) as pool:
+        list(pool.map(run, largest_first))
+    return state
+
+
+def _directions(rows: Floats) -> Singles:
+    """The rows divided by their lengths."""
+    length = np.sqrt(np.einsum("ij,ij->i", rows, rows))[:, None]
+    result: Singles = np.divide(
+        rows, length, out=np.zeros(rows.shape, np.float32), where=length > 0
+    )
+    return result
+
+
+def k_means(points: Singles, m: int, *, rounds: int, random: np.random.Generator) -> Longs:
+    """The cluster of every point, of at most m, numbered without gaps.
+
+    Centres start as k-means++ draws them (Arthur and Vassilvitskii 2007) and move by Lloyd's
+    rounds, all on a sample of the points; at the end each point goes to the nearest.
+    """
+    size = min(len(points), m * SAMPLE_PER_STATE)
+    sample = points[np.sort(random.choice(len(points), size, replace=False))]
+    centres = _seeded(sample, m, random)
+    for _ in range(rounds):
+        nearest = _nearest(sample, centres)
+        member = np.bincount(nearest, minlength=len(centres))
+        one_hot = (nearest == np.arange(len(centres))[:, None]).astype(np.float32)
+        sums = one_hot @ sample
+        centres = sums[member > 0] / member[member > 0, None].astype(np.float32)
+    return np.unique(_nearest(points, centres), return_inverse=True)[1].astype(np.int64)
+
+
+def _nearest(points: Singles, centres: Singles) -> Longs:
+    closeness = points @ centres.T - 0.5 * np.einsum("ij,ij->i", centres, centres)
+    nearest: Longs = np.argmax(closeness, axis=1)
+    return nearest
+
+
+def _seeded(points: Singles, m: int, random: np.random.Generator) -> Singles:
+    """At most m of the points, each drawn by its squared distance from those before it."""
+    chosen = [int(random.integers(len(points)))]
+    distance = np.full(len(points), np.inf)
+    while len(chosen) < m:
+        gap = points - points[chosen[-1]]
+        distance = np.minimum(distance, np.einsum("ij,ij->i", gap, gap, dtype=np.float64))
+        total = np.cumsum(distance)
+        if total[-1] <= 0:  # there are no other points
+            break
+        chosen.append(int(np.searchsorted(total, random.random() * total[-1], side="right")))
+    return points[chosen]
+
+
+def indicators(symbol: Ints, state: Longs | Ints, n_symbols: int) -> Projection:
+    """Y = e_h and Z = e_h / p(h | a) of nodes in known states."""
+    states = np.ones(n_symbols, np.int32)
+    np.maximum.at(states, symbol, state.astype(np.int32) + 1)
+    width = int(states.max(initial=1))
+    inside = np.zeros((len(symbol), width), np.float32)
+    rows = np.arange(len(symbol))
+    inside[rows, state] = 1.0
+    of_symbol = np.bincount(symbol, minlength=n_symbols)
+    of_state = np.bincount(symbol * np.int64(width) + state, minlength=n_symbols * width)
+    outside = np.zeros_like(inside)
+    outside[rows, state] = of_symbol[symbol] / of_state[symbol * np.int64(width) + state]
+    return Projection(symbol, states, inside, outside)

@@ -1,0 +1,404 @@
+"""Rules' smoothed third moments as few rank-one terms, without holding all of them as tensors.
+
+With μ₁ the mean of a rule's Z, d₁ = Z − μ₁, Cov₁₂ the mean of d₁⊗d₂ and T that of d₁⊗d₂⊗d₃ (and so
+on), NAACL 3.2's estimate is
+
+    S = A μ₁μ₂μ₃ + B (Cov₁₂μ₃ + Cov₁₃μ₂ + μ₁Cov₂₃) + λT + (1−λ)³ HFF,
+    A = 1 − (1−λ)³,   B = λ(1 + (1−λ)/3),
+
+and the n examples, shrunk to uμ + vd with u³ = A and uv² = B, have the third moment
+
+    A μ₁μ₂μ₃ + B (Cov₁₂μ₃ + Cov₁₃μ₂ + μ₁Cov₂₃) + v³T.
+
+So n + 1 terms, the shrunk examples and HFF, are S up to (λ − v³)T: exactly for n ≤ 2, where T = 0,
+and where nothing is smoothed, where v = λ = 1. A rule seen more often than there may be terms
+starts from the means of as many clusters of its shrunk examples, and a few sweeps of alternating
+least squares bring these to S. A tensor that is thin in two directions is kept as its fibres.
+"""
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from lpcfg.grammar.tables import Doubles, Floats, Grammar, Ints, Longs, Tables
+from lpcfg.train.estimators.moments import (
+    Occurrences,
+    Sides,
+    Smoothing,
+    root_vectors,
+    smoothed,
+    terminal_directions,
+)
+
+CLUSTER_SAMPLE = 512
+"""Examples of a rule that its clusters are found from."""
+CLUSTER_ROUNDS = 3
+BATCH_NUMBERS = 1 << 20
+"""Numbers in the tensors that are fitted together: 4 MB in single precision, for the cache."""
+GRAIN = 8
+"""Tensors are fitted together when their shapes agree after rounding up to this: zeros that are
+added change no least squares solution."""
+RIDGE = 1e-9
+"""Added to normal equations, relative to their mean diagonal, so that equal terms do no harm."""
+FEW = 64
+"""Rules kept as fibres that make a task."""
+
+
+@dataclass(frozen=True)
+class Compaction:
+    """At most so many terms a rule, and so many sweeps of alternating least squares."""
+
+    terms: int
+    sweeps: int
+
+
+@dataclass(frozen=True, eq=False)
+class CompactReport:
+    """What came out, per symbol and rule: states[a] is m_a, terms[r] is K_r and error[r] how far
+    the terms are from C, relatively."""
+
+    states: Ints
+    terms: Ints
+    error: Doubles
+
+    def facts(self, grammar: Grammar) -> dict[str, object]:
+        """The report for a manifest."""
+        del grammar
+        return {
+            "states": self.states.tolist(),
+            "terms": int(self.terms.sum()),
+            "mean_term_error": float(self.error.mean()) if len(self.error) else 0.0,
+            "largest_term_error": float(self.error.max(initial=0.0)),
+        }
+
+
+def tables_of(
+    occurrences: Occurrences,
+    node_entry: Ints,
+    smoothing: Smoothing,
+    compaction: Compaction,
+    *,
+    workers: int,
+) -> tuple[Tables, Doubles]:
+    """The tables of projected trees, and per rule the relative error of its C (0 if exact)."""
+    grammar, projection = occurrences.grammar, occurrences.projection
+    terms = compact(occurrences, smoothing, compaction, workers=workers)
+    directions = terminal_directions(grammar, node_entry, projection, smoothing)
+    roots = root_vectors(occurrences.forest, projection)
+    error = np.zeros(grammar.n_rules)
+    error[terms.rules] = terms.error
+    sides = [
+        _flat(rows, projection.states[grammar.rules[terms.rule, side]])
+        for side, rows in enumerate(terms.sides)
+    ]
+    dtype = projection.inside.dtype
+    tables = Tables(
+        grammar=grammar,
+        states=projection.states,
+        terms=np.bincount(terms.rule, minlength=grammar.n_rules).astype(np.int32),
+        parent=sides[0],
+        left=sides[1],
+        right=sides[2],
+        c_inf=_flat(directions.astype(dtype), projection.states[grammar.entries[:, 0]]),
+        c_one=_flat(roots.astype(dtype), projection.states),
+    )
+    return tables, error
+
+
+def _flat(rows: Floats, length: Ints) -> Floats:
+    """The first length[k] numbers of every row k, one after the other."""
+    flat: Floats = rows[np.arange(rows.shape[1]) < length[:, None]]
+    return flat
+
+
+@dataclass(frozen=True, eq=False)
+class Terms:
+    """C of some rules: `rule[t]` is the rule of term t, whose three vectors are rows t of `sides`,
+    zeros behind them. `error[k]` is ‖terms − C‖ / ‖C‖ of the rule `rules[k]`."""
+
+    rules: Longs
+    error: Doubles
+    rule: Longs
+    sides: Sides
+
+
+def compact(
+    occurrences: Occurrences, smoothing: Smoothing, compaction: Compaction, *, workers: int
+) -> Terms:
+    """C = count(a → b c) / count(a) · S of every rule that occurs, in the grammar's order.
+
+    A rule is in one task, and with the same others, whatever the number of workers: that number
+    changes no byte.
+    """
+    tasks = list(_tasks(occurrences, smoothing, compaction))
+    with ThreadPoolExecutor(workers) as pool:
+        parts = list(pool.map(lambda task: task(), tasks))
+    width, dtype = occurrences.projection.width, occurrences.projection.inside.dtype
+    rules = np.concatenate([np.empty(0, np.int64), *(part.rules for part in parts)])
+    error = np.concatenate([np.empty(0), *(part.error for part in parts)])
+    rule = np.concatenate([np.empty(0, np.int64), *(part.rule for part in parts)])
+    by_rule, by_term = np.argsort(rules), np.argsort(rule, kind="stable")
+    sides = []
+    for side in range(3):
+        rows = [np.empty((0, width)), *(part.sides[side] for part in parts)]
+        sides.append(np.concatenate(rows)[by_term].astype(dtype))
+    return Terms(rules[by_rule], error[by_rule], rule[by_term], (sides[0], sides[1], sides[2]))
+
+
+def _tasks(
+    occurrences: Occurrences, smoothing: Smoothing, compaction: Compaction
+) -> Iterator[Callable[[], Terms]]:
+    """Every rule that occurs, in one task. The long tasks come first."""
+    n = occurrences.count
+    shapes = occurrences.projection.states[occurrences.grammar.rules].astype(np.int64)
+    fibres = shapes.prod(axis=1) // shapes.max(axis=1, initial=1)
+    terms = n + (smoothing.rule > 0)
+    is_rare = terms <= compaction.terms
+    is_thin = fibres <= np.minimum(terms, compaction.terms)
+    for rules, shape in _batches(np.flatnonzero((n > 0) & ~is_rare & ~is_thin), occurrences):
+        yield partial(_fitted, occurrences, smoothing, compaction, rules, shape)
+    thin = np.flatnonzero((n > 0) & is_thin)
+    for k in range(0, len(thin), FEW):
+        yield partial(_fibres, occurrences, smoothing, thin[k : k + FEW])
+    rare = np.flatnonzero((n > 0) & is_rare & ~is_thin)
+    for size in np.unique(n[rare]).tolist():
+        yield partial(_examples, occurrences, smoothing, rare[n[rare] == size], size)
+
+
+def _batches(
+    rules: Longs, occurrences: Occurrences
+) -> Iterator[tuple[Longs, tuple[int, int, int]]]:
+    """Rules whose tensors are fitted together, and the shape those are filled up to."""
+    shapes = occurrences.projection.states[occurrences.grammar.rules[rules]].astype(np.int64)
+    shapes = np.minimum(-(-shapes // GRAIN) * GRAIN, occurrences.projection.width)
+    order = np.lexsort(shapes.T)
+    cuts = np.flatnonzero(np.diff(shapes[order], axis=0).any(axis=1)) + 1
+    for group in np.split(order, cuts):
+        if len(group):
+            p, q, r = shapes[group[0]].tolist()
+            step = max(1, BATCH_NUMBERS // (p * q * r))
+            for k in range(0, len(group), step):
+                yield rules[group[k : k + step]], (p, q, r)
+
+
+def _terms(
+    occurrences: Occurrences, rules: Longs, error: Doubles, rule: Longs, sides: Sides
+) -> Terms:
+    """The terms of S times count(a → b c) / count(a), the three vectors of a term equally long."""
+    norms = [np.sqrt(np.einsum("ti,ti->t", side, side, dtype=np.float64)) for side in sides]
+    share = occurrences.share[rule]
+    length = np.cbrt(share * norms[0] * norms[1] * norms[2])
+    width = occurrences.projection.width
+    balanced = []
+    for side, norm in zip(sides, norms, strict=True):
+        scale = np.divide(length, norm, out=np.zeros_like(norm), where=norm > 0)
+        padded = np.zeros((len(side), width))
+        padded[:, : side.shape[1]] = side * scale[:, None]
+        balanced.append(padded)
+    return Terms(rules, error, rule, (balanced[0], balanced[1], balanced[2]))
+
+
+# Rules seen rarely: shrunk examples ---------------------------------------------------------------
+
+
+def shrinkage(weight: Doubles | float) -> tuple[Doubles, Doubles]:
+    """u and v of λ = weight."""
+    rest = 1.0 - np.asarray(weight, np.float64)
+    first = 1.0 - rest**3
+    second = weight * (1.0 + rest / 3.0)
+    u = np.cbrt(first)
+    v = np.sqrt(np.divide(second, u, out=np.zeros_like(u), where=u > 0))
+    return u, v
+
+
+def _examples(occurrences: Occurrences, smoothing: Smoothing, rules: Longs, n: int) -> Terms:
+    """The shrunk examples of rules seen n times each, and their HFF."""
+    weight = float(smoothing.rule_weight(n))
+    u, v = shrinkage(weight)
+    nodes = occurrences.nodes[occurrences.start[rules][:, None] + np.arange(n)]
+    deviations, sides = [], []
+    for side, tail in zip(occurrences.sides(nodes.ravel()), occurrences.tail(rules), strict=True):
+        examples = side.reshape(len(rules), n, -1).astype(np.float64)
+        mean = examples.mean(axis=1, keepdims=True)
+        deviations.append(examples - mean)
+        shrunk = u * mean + v * deviations[-1]
+        sides.append(np.concatenate([shrunk, tail[:, None]], axis=1) if weight < 1 else shrunk)
+    scale = np.full(sides[0].shape[1], 1.0 / n)
+    scale[n:] = (1.0 - weight) ** 3
+    sides[0] *= scale[:, None]
+    deviations[0] *= (weight - v**3) / n
+    error = _relative(deviations, sides)
+    rule = np.repeat(rules, len(scale))
+    width = occurrences.projection.width
+    parent, left, right = (side.reshape(-1, width) for side in sides)
+    return _terms(occurrences, rules, error, rule, (parent, left, right))
+
+
+def _relative(rest: list[Doubles], terms: list[Doubles]) -> Doubles:
+    """‖rest‖ / ‖terms + rest‖, both sums of products of rows, a batch of them."""
+    squared = _inner(rest, rest)
+    whole = squared + 2 * _inner(rest, terms) + _inner(terms, terms)
+    ratio = np.divide(squared, whole, out=np.zeros_like(whole), where=whole > 0)
+    return np.sqrt(np.maximum(ratio, 0.0))
+
+
+def _inner(one: list[Doubles], other: list[Doubles]) -> Doubles:
+    products = np.ones((1, 1, 1))
+    for a, b in zip(one, other, strict=True):
+        products = products * (a @ np.swapaxes(b, 1, 2))
+    total: Doubles = products.sum(axis=(1, 2))
+    return total
+
+
+# Thin tensors: fibres -----------------------------------------------------------------------------
+
+
+def _tensor(
+    occurrences: Occurrences, smoothing: Smoothing, r: int, shape: tuple[int, ...]
+) -> tuple[Sides, Floats]:
+    """The examples of rule r, and its S."""
+    nodes = occurrences.nodes[occurrences.start[r] : occurrences.start[r + 1]]
+    z, left, right = occurrences.sides(nodes)
+    sides = (z[:, : shape[0]], left[:, : shape[1]], right[:, : shape[2]])
+    h, f, g = occurrences.tail(np.array([r]))
+    tail = (h[0, : shape[0]], f[0, : shape[1]], g[0, : shape[2]])
+    return sides, smoothed(sides, tail, float(smoothing.rule_weight(len(nodes))))
+
+
+def _fibres(occurrences: Occurrences, smoothing: Smoothing, rules: Longs) -> Terms:
+    """S itself, as its longest fibres times unit vectors."""
+    width = occurrences.projection.width
+    unit = np.eye(width)
+    rows: list[list[Floats]] = [[], [], []]
+    size = []
+    for r in rules.tolist():
+        shape = tuple(occurrences.projection.states[occurrences.grammar.rules[r]].tolist())
+        _, tensor = _tensor(occurrences, smoothing, r, shape)
+        axis = int(np.argmax(shape))
+        one, other = (k for k in range(3) if k != axis)
+        fibres = np.zeros((shape[one] * shape[other], width))
+        fibres[:, : shape[axis]] = np.moveaxis(tensor, axis, 2).reshape(len(fibres), -1)
+        first, second = np.divmod(np.arange(len(fibres)), shape[other])
+        rows[axis].append(fibres)
+        rows[one].append(unit[first])
+        rows[other].append(unit[second])
+        size.append(len(fibres))
+    parent, left, right = (np.concatenate(side) for side in rows)
+    rule = np.repeat(rules, size)
+    return _terms(occurrences, rules, np.zeros(len(rules)), rule, (parent, left, right))
+
+
+# All others: clusters of shrunk examples, then alternating least squares --------------------------
+
+
+def _fitted(
+    occurrences: Occurrences,
+    smoothing: Smoothing,
+    compaction: Compaction,
+    rules: Longs,
+    shape: tuple[int, int, int],
+) -> Terms:
+    tensors, lefts, rights = [], [], []
+    for r in rules.tolist():
+        sides, tensor = _tensor(occurrences, smoothing, r, shape)
+        weight = float(smoothing.rule_weight(len(sides[0])))
+        centres = _centres(sides, shrinkage(weight), compaction.terms - (weight < 1))
+        if weight < 1:
+            _, f, g = occurrences.tail(np.array([r]))
+            centres = (_extended(centres[0], f), _extended(centres[1], g))
+        tensors.append(tensor)
+        lefts.append(centres[0])
+        rights.append(centres[1])
+    target = np.stack(tensors)
+    parent, left, right = least_squares(
+        target, np.stack(lefts), np.stack(rights), compaction.sweeps
+    )
+    error = _distance(target, parent, left, right)
+    rule = np.repeat(rules, compaction.terms)
+    flat = (side.reshape(-1, side.shape[2]) for side in (parent, left, right))
+    parent, left, right = flat
+    return _terms(occurrences, rules, error, rule, (parent, left, right))
+
+
+def _extended(rows: Doubles, padded: Doubles) -> Doubles:
+    """The rows and one more, which may have zeros behind it."""
+    return np.concatenate([rows, padded[:, : rows.shape[1]]])
+
+
+def _centres(sides: Sides, uv: tuple[Doubles, Doubles], n_centres: int) -> tuple[Doubles, Doubles]:
+    """The children's parts of the means of clusters of shrunk examples (Lloyd's algorithm)."""
+    u, v = uv
+    sample = np.linspace(0, len(sides[0]) - 1, min(len(sides[0]), CLUSTER_SAMPLE)).astype(np.int64)
+    shrunk, scale = [], []
+    for side in sides:
+        mean = side.mean(axis=0, dtype=np.float64)
+        shrunk.append(u * mean + v * (side[sample] - mean))
+        scale.append(float(np.sqrt((shrunk[-1] ** 2).mean())) or 1.0)
+    points = np.concatenate([one / s for one, s in zip(shrunk, scale, strict=True)], axis=1)
+    centres = points[np.linspace(0, len(points) - 1, n_centres).astype(np.int64)]
+    for _ in range(CLUSTER_ROUNDS):
+        nearest = np.argmax(points @ centres.T - 0.5 * (centres**2).sum(axis=1), axis=1)
+        member = (nearest == np.arange(n_centres)[:, None]).astype(np.float64)
+        size = member.sum(axis=1, keepdims=True)
+        centres = np.where(size > 0, member @ points / np.maximum(size, 1.0), centres)
+    p, q = sides[0].shape[1], sides[0].shape[1] + sides[1].shape[1]
+    return centres[:, p:q] * scale[1], centres[:, q:] * scale[2]
+
+
+def least_squares(
+    tensors: Floats, left: Doubles, right: Doubles, sweeps: int
+) -> tuple[Doubles, Doubles, Doubles]:
+    """Terms near a batch of tensors, (batch, terms, m) each, from terms' left and right sides.
+
+    Alternating least squares: given two sides, each sweep solves for the third, in turn.
+    """
+    batch, p, q, r = tensors.shape
+    n_terms = left.shape[1]
+    by_right = np.swapaxes(tensors.reshape(batch, p * q, r), 1, 2)
+    by_parent = tensors.reshape(batch, p, q * r)
+    parent = np.empty((batch, n_terms, p))
+    for _ in range(sweeps):
+        partial_sums = (right.astype(tensors.dtype) @ by_right).reshape(batch, n_terms, p, q)
+        parent = _unit(_solved(left, right, partial_sums @ _columns(left, tensors)))
+        across = np.swapaxes(partial_sums, 2, 3)
+        left = _unit(_solved(parent, right, across @ _columns(parent, tensors)))
+        partial_sums = (parent.astype(tensors.dtype) @ by_parent).reshape(batch, n_terms, q, r)
+        across = np.swapaxes(partial_sums, 2, 3)
+        right = _solved(parent, left, across @ _columns(left, tensors))
+    return parent, left, right
+
+
+def _columns(side: Doubles, like: Floats) -> Floats:
+    return side[..., None].astype(like.dtype)
+
+
+def _solved(one: Doubles, other: Doubles, products: Floats) -> Doubles:
+    """The third side of every term: the normal equations' solution."""
+    gram = (one @ np.swapaxes(one, 1, 2)) * (other @ np.swapaxes(other, 1, 2))
+    n_terms = gram.shape[1]
+    ridge = RIDGE * np.trace(gram, axis1=1, axis2=2) / n_terms
+    # A tensor of zeros leaves nothing to solve for, and any ridge will do.
+    damped = gram + np.where(ridge > 0, ridge, 1.0)[:, None, None] * np.eye(n_terms)
+    return np.asarray(np.linalg.solve(damped, products[..., 0]), np.float64)
+
+
+def _unit(side: Doubles) -> Doubles:
+    norm = np.linalg.norm(side, axis=2, keepdims=True)
+    unit: Doubles = np.divide(side, norm, out=np.zeros_like(side), where=norm > 0)
+    return unit
+
+
+def _distance(tensors: Floats, parent: Doubles, left: Doubles, right: Doubles) -> Doubles:
+    """‖terms − tensor‖ / ‖tensor‖ of every tensor of a batch."""
+    batch, p = tensors.shape[:2]
+    flat = tensors.reshape(batch, p, -1)
+    dtype = tensors.dtype
+    pairs = left.astype(dtype)[..., :, None] * right.astype(dtype)[..., None, :]
+    carried = np.swapaxes(parent, 1, 2).astype(dtype) @ pairs.reshape(batch, parent.shape[1], -1)
+    missed = np.linalg.norm(carried - flat, axis=(1, 2))
+    whole = np.linalg.norm(flat, axis=(1, 2))
+    ratio: Doubles = np.divide(missed, whole, out=np.zeros_like(whole), where=whole > 0)
+    return ratio.astype(np.float64)

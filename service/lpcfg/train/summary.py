@@ -1,0 +1,174 @@
+"""What a training did, as JSON for the manifest and as text for people."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from lpcfg.grammar.tables import Grammar, Ints, Longs
+from lpcfg.train.data.treebank import Forest
+from lpcfg.train.stages import StageRecord, stage_table
+
+Facts = Mapping[str, object]
+CARD_ROWS = 12
+"""Labels in a card, the most frequent ones."""
+
+
+@dataclass(frozen=True)
+class TrainReport:
+    """What was learned from what, how well it does on dev, and what each stage spent.
+
+    `symbols` counts the nodes of every symbol, the most frequent first. `members` has, for each
+    estimator, its name, seed and what it says of itself. `held_out` says how many trees were not
+    learned from and how sure the model was of their spans, before the map that was fitted to them.
+    `dev` is None where no dev trees were given.
+    """
+
+    configuration: Facts
+    treebank: Facts
+    sizes: Mapping[str, int]
+    symbols: Mapping[str, int]
+    members: Sequence[Facts]
+    held_out: Facts
+    dev: Facts | None
+    stages: Sequence[StageRecord]
+
+    def as_json(self) -> dict[str, object]:
+        return {
+            "configuration": dict(self.configuration),
+            "treebank": dict(self.treebank),
+            "sizes": dict(self.sizes),
+            "symbols": dict(self.symbols),
+            "members": [dict(one) for one in self.members],
+            "held_out": dict(self.held_out),
+            "dev": None if self.dev is None else dict(self.dev),
+            "stages": [stage.as_json() for stage in self.stages],
+        }
+
+    def text(self) -> str:
+        """Sizes, scores and stages, to be read."""
+        parts = [_lines("treebank", {**self.treebank, **self.sizes})]
+        parts += [_lines(f"member {k}", _plain(one)) for k, one in enumerate(self.members, start=1)]
+        if self.held_out:
+            parts.append(_lines("held out", _plain(self.held_out)))
+        if self.dev is not None:
+            parts.append(_lines("dev", _plain(self.dev)))
+        return "\n\n".join([*parts, stage_table(self.stages)])
+
+
+def card(name: str, report: TrainReport) -> str:
+    """The model's card, in Markdown."""
+    members = ", ".join(str(one["estimator"]) for one in report.members)
+    about = [
+        f"# {name}",
+        f"A latent-variable PCFG for constituency parsing, learned by: {members}.",
+        f"- Treebank: {report.sizes['trees']:,} trees, {report.sizes['tokens']:,} tokens, "
+        f"fingerprint `{report.treebank['fingerprint']}`.\n"
+        f"- Licence of the treebank: {report.treebank['licence']}.\n"
+        "- Configuration and all figures: `manifest.json`, under `facts`.",
+    ]
+    if report.configuration["notes"]:
+        about.append(str(report.configuration["notes"]).strip())
+    parts = [] if report.dev is None else report.dev["parts"]
+    scores = [_scores_of(one) for one in parts]  # type: ignore[attr-defined]
+    return "\n\n".join([*about, *scores, f"```\n{report.text()}\n```\n"])
+
+
+def _scores_of(part: Mapping[str, Any]) -> str:
+    """How good a model is on one dev file: overall, by length and by label."""
+    rows = [
+        f"## Scores on {part['source']}",
+        f"{part['sentences']:,} sentences from bare tokens: strict F1 **{part['f1']:.2f}** "
+        f"(precision {part['precision']:.2f}, recall {part['recall']:.2f}), exact match "
+        f"{part['exact_match']:.1f} %, tags right {part['tag_accuracy']:.2f} %, calibration error "
+        f"{part['calibration_error']:.4f} ({part['raw_calibration_error']:.4f} without the map).",
+    ]
+    for title, groups in (("length", part["by_length"]), ("label", part["by_label"])):
+        most = sorted(groups.items(), key=lambda pair: -pair[1]["count"])[:CARD_ROWS]
+        shown = [pair for pair in groups.items() if pair in most]
+        table = [f"| {title} | count | precision | recall | F1 |", "|---|---|---|---|---|"]
+        table += [
+            f"| {name} | {one['count']:,} | {one['precision']:.1f} | {one['recall']:.1f} "
+            f"| {one['f1']:.1f} |"
+            for name, one in shown
+        ]
+        rows.append("\n".join(table))
+    return "\n\n".join(rows)
+
+
+def _plain(facts: Facts) -> dict[str, object]:
+    """Facts that fit on a line."""
+    return {key: value for key, value in facts.items() if isinstance(value, str | int | float)}
+
+
+def _lines(title: str, facts: Facts) -> str:
+    width = max(map(len, facts), default=0)
+    told = [
+        f"  {key.replace('_', ' '):<{width}}  {value:.{4 if 'error' in key else 2}f}"
+        if isinstance(value, float)
+        else f"  {key.replace('_', ' '):<{width}}  {value}"
+        for key, value in facts.items()
+    ]
+    return "\n".join([title, *told])
+
+
+def sizes(forest: Forest, grammar: Grammar, node_rule: Ints) -> dict[str, int]:
+    """How much of what the treebank has."""
+    seen = np.bincount(node_rule[~forest.is_leaf], minlength=grammar.n_rules)
+    return {
+        "trees": forest.n_trees,
+        "tokens": int(forest.is_leaf.sum()),
+        "nodes": forest.n_nodes,
+        "internal_symbols": grammar.n_internal,
+        "preterminals": grammar.n_symbols - grammar.n_internal,
+        "rules": grammar.n_rules,
+        "rules_seen_once": int((seen == 1).sum()),
+        "words": len(forest.words),
+        "terminals": len(grammar.terminals),
+        "lexical_rules": len(grammar.entries),
+    }
+
+
+def symbol_counts(forest: Forest) -> dict[str, int]:
+    """How many nodes every symbol has, the most frequent symbol first."""
+    counts = np.bincount(forest.symbol, minlength=len(forest.symbols))
+    order = np.argsort(-counts, kind="stable").tolist()
+    return {forest.symbols[a]: int(counts[a]) for a in order}
+
+
+def unseen(dev: Forest, train: Forest) -> dict[str, object]:
+    """What dev trees have that training trees have not; both without sibling marks.
+
+    Counted are occurrences: tokens of unknown words, nodes with unknown rules or labels, and
+    trees with at least one such rule.
+    """
+    number = {name: a for a, name in enumerate(train.symbols)}
+    symbol = np.array([number.get(name, -1) for name in dev.symbols], np.int64)[dev.symbol]
+    known = np.unique(_rule_keys(train, train.symbol.astype(np.int64)))
+    keys = _rule_keys(dev, symbol)
+    new_rule = np.zeros(dev.n_nodes, np.bool_)
+    new_rule[~dev.is_leaf] = ~np.isin(keys, known)
+    words = set(train.words)
+    new_word = np.array([word not in words for word in dev.words], np.bool_)[dev.word[dev.is_leaf]]
+    labels = sorted(set(dev.symbols) - set(train.symbols))
+    return {
+        "trees": dev.n_trees,
+        "tokens": int(dev.is_leaf.sum()),
+        "unseen_words": int(new_word.sum()),
+        "unseen_rules": int(new_rule.sum()),
+        "unseen_symbols": int((symbol < 0).sum()),
+        "trees_with_unseen_rules": len(np.unique(dev.tree[new_rule])),
+        "labels": labels,
+    }
+
+
+def _rule_keys(forest: Forest, symbol: Longs) -> Longs:
+    """One number for every in-terminal node's rule, from its symbols' numbers; -1 is allowed."""
+    inside = np.flatnonzero(~forest.is_leaf)
+    base = 1 << 20
+    sides = (symbol[at] for at in (inside, forest.left[inside], forest.right[inside]))
+    keys = np.zeros(len(inside), np.int64)
+    for side in sides:
+        keys = keys * base + side + 1
+    return keys

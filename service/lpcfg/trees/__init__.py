@@ -1,0 +1,1 @@
+"""Trees: read, written, normalized, binarized and drawn."""

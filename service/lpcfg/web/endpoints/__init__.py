@@ -1,0 +1,1 @@
+"""The endpoints: requests read, work started, answers written."""

@@ -1,0 +1,281 @@
+"""The endpoints that compute: parse, marginals, tree probabilities, and batches of lines."""
+
+import json
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Query, Request
+from starlette.responses import Response
+
+from lpcfg.cancel import Stop
+from lpcfg.errors import InputError, LimitError, TreebankError
+from lpcfg.parsing.results import Options, Sentence
+from lpcfg.parsing.to_json import marginals_json, score_json
+from lpcfg.protocol.schemas import (
+    BatchLine,
+    BatchParameters,
+    MarginalsRequest,
+    MarginalsResponse,
+    ParseRequest,
+    ParseResponse,
+    TreesRequest,
+    TreesResponse,
+    counted,
+)
+from lpcfg.settings import Settings
+from lpcfg.trees.brackets import write
+from lpcfg.web.endpoints import inputs
+from lpcfg.web.endpoints.batch import Batch, LinesResponse
+from lpcfg.web.endpoints.tasks import encoded, located, parse_task, with_id
+from lpcfg.web.http.bodies import GuardedRoute
+from lpcfg.web.http.keys import BEARER
+from lpcfg.web.http.problems import documented, problem_of
+from lpcfg.web.scheduling.admission import cost, cost_of_text
+from lpcfg.web.scheduling.work import Task
+from lpcfg.web.served import Served
+from lpcfg.web.state import Service, service_of
+
+router = APIRouter(prefix="/v1", route_class=GuardedRoute, dependencies=[Depends(BEARER)])
+TheService = Annotated[Service, Depends(service_of)]
+_JSON = "application/json"
+_PROBLEMS = documented(
+    "content",
+    "limit",
+    "body-limit",
+    "media-type",
+    "key",
+    "quota",
+    "overload",
+    "starting",
+    "deadline",
+)
+
+
+@router.post(
+    "/parse",
+    response_model=ParseResponse,
+    responses=_PROBLEMS,
+    summary="Parse text or sentences",
+)
+async def parse(body: ParseRequest, request: Request, service: TheService) -> Response:
+    """One answer a sentence, in order. A sentence without an analysis is answered as well."""
+    settings, served, stop = service.settings, service.models.named(body.model), service.stop()
+    _check_parses(body.k, settings)
+    _admit(service, request, body.text, body.sentences)
+    options = Options(k=body.k, objective=body.objective)
+    sentences: list[Sentence] = []
+
+    def prepare() -> list[Task]:
+        sentences.extend(inputs.sentences_of(body.text, body.sentences, settings))
+        return [
+            parse_task(service.cache, served, one, options, stop, f"/sentences/{number}")
+            for number, one in enumerate(sentences)
+        ]
+
+    estimate = inputs.estimate(body.text, body.sentences, settings)
+    answers = await service.compute(request, prepare, estimate, stop)
+    service.metrics.count("/v1/parse", sentences)
+    parts = (with_id(one.id, answer) for one, answer in zip(sentences, answers, strict=True))
+    return _answer(served, b'"sentences":[' + b",".join(parts) + b"]")
+
+
+@router.post(
+    "/marginals",
+    response_model=MarginalsResponse,
+    responses=_PROBLEMS,
+    summary="Posteriors of labelled spans",
+)
+async def marginals(body: MarginalsRequest, request: Request, service: TheService) -> Response:
+    """How probable every labelled span of one sentence is, as far as probable enough.
+
+    A sentence without tokens has failed, as for /v1/parse; a text without words is no sentence.
+    """
+    settings, served, stop = service.settings, service.models.named(body.model), service.stop()
+    given = [body.text or ""] if body.sentences is None else body.sentences
+    pointer = "/text" if body.sentences is None else "/sentences/0"
+    _admit(service, request, None, given)
+    sentences: list[Sentence] = []
+
+    def run(sentence: Sentence) -> bytes:
+        with located(pointer):
+            inputs.check_tags(sentence, served.facts.tags)
+            return _marginals(served, sentence, body, stop)
+
+    def prepare() -> list[Task]:
+        sentence = inputs.sentence_of(given[0], settings, pointer)
+        sentences.append(sentence)
+        _check_words(body, sentence)
+        _check_spans(body, sentence)
+        return [Task(lambda: run(sentence), cost(len(sentence.tokens)))]
+
+    estimate = inputs.estimate(None, given, settings)
+    answers = await service.compute(request, prepare, estimate, stop)
+    service.metrics.count("/v1/marginals", sentences)
+    return _answer(served, answers[0][1:-1])
+
+
+def _marginals(served: Served, sentence: Sentence, body: MarginalsRequest, stop: Stop) -> bytes:
+    spans = None if body.spans is None else [(one.start, one.end) for one in body.spans]
+    found = served.parser.marginals(
+        sentence,
+        threshold=body.threshold,
+        spans=spans,
+        raw=body.raw,
+        calibrated=not body.raw,
+        stop=stop,
+    )
+    places = sentence.offsets or [(None, None)] * len(sentence.tokens)
+    tokens = [
+        {"text": text, "start": start, "end": end}
+        for text, (start, end) in zip(sentence.tokens, places, strict=True)
+    ]
+    return encoded({"id": sentence.id, "tokens": tokens, **marginals_json(found)})
+
+
+@router.post(
+    "/tree-probability",
+    response_model=TreesResponse,
+    responses=_PROBLEMS,
+    summary="Probabilities of trees",
+)
+async def tree_probability(body: TreesRequest, request: Request, service: TheService) -> Response:
+    """log p(tree) and log p(tree | sentence), or what the grammar lacks for a tree.
+
+    Brackets that are not a tree get a problem with line and column; the others are answered.
+    """
+    settings, served, stop = service.settings, service.models.named(body.model), service.stop()
+    inputs.check_count("trees", len(body.trees), settings.max_sentences, "/trees")
+    _admit(service, request, None, body.trees)
+
+    def task(number: int, text: str) -> Task:
+        at = f"/trees/{number}"
+        return Task(
+            lambda: _score(served, text, settings, stop, at),
+            cost_of_text(text, settings.max_tokens),
+        )
+
+    def prepare() -> list[Task]:
+        return [task(number, text) for number, text in enumerate(body.trees)]
+
+    estimate = inputs.estimate(None, body.trees, settings)
+    answers = await service.compute(request, prepare, estimate, stop)
+    service.metrics.sentences.labels("/v1/tree-probability").inc(len(answers))
+    return _answer(served, b'"trees":[' + b",".join(answers) + b"]")
+
+
+_NO_SCORE = dict.fromkeys(
+    (
+        "log_probability",
+        "sign",
+        "sentence_log_probability",
+        "conditional_log_probability",
+        "reason",
+        "tree",
+        "missing",
+    )
+)
+
+
+def _score(served: Served, text: str, settings: Settings, stop: Stop, at: str) -> bytes:
+    try:
+        tree = inputs.tree_of(text, settings, at)
+    except (TreebankError, InputError) as error:
+        under = at if isinstance(error, TreebankError) else ""
+        told = problem_of(error, under).model_dump(exclude_none=True)
+        return encoded({**_NO_SCORE, "problem": told})
+    score = served.parser.score([tree], stop)[0]
+    drawn = {"tree": write(tree), "missing": score.missing}
+    return encoded({**score_json(score), **drawn, "problem": None})
+
+
+@router.post(
+    "/batch",
+    response_class=LinesResponse,
+    responses={
+        200: {
+            "description": "A line for each line, in order: what is wrong with one is its answer.",
+            "content": {"application/x-ndjson": {"itemSchema": BatchLine.model_json_schema()}},
+        },
+        **documented("content", "limit", "key", "quota", "overload", "starting"),
+    },
+    openapi_extra={
+        "requestBody": {
+            "description": "A sentence a line, as JSON: a string, or an object with tokens as in "
+            "the `sentences` of /v1/parse. Each line is one sentence, so `text`, which may have "
+            "several, is none. A line that is blank has a problem for its answer; a line break at "
+            "the very end begins no other line.",
+            "required": True,
+            "content": {
+                "application/x-ndjson": {
+                    "schema": {"type": "string"},
+                    "example": '"The cat sat."\n{"id": 2, "tokens": ["Cats", "sleep", "."]}\n',
+                }
+            },
+        }
+    },
+    summary="Parse line by line",
+)
+async def batch(
+    request: Request,
+    service: TheService,
+    asked: Annotated[BatchParameters, Query()],
+) -> Response:
+    """A sentence or a problem for each line that comes, in order, as soon as it is done.
+
+    However long the batch, memory stays bounded: reading waits for the answers to be read.
+    """
+    with located("#query"):
+        _check_parses(asked.k, service.settings)
+        served = service.models.named(asked.model)
+    key = getattr(request.state, "key", None)
+    lines = Batch(service, served, Options(k=asked.k, objective=asked.objective), key)
+    return LinesResponse(lines.answers(request))
+
+
+# Shared -------------------------------------------------------------------------------------------
+
+
+def _answer(served: Served, members: bytes) -> Response:
+    model = json.dumps(served.version).encode()
+    return Response(b'{"model":' + model + b"," + members + b"}", media_type=_JSON)
+
+
+def _check_parses(k: int, settings: Settings) -> None:
+    if k > settings.max_parses:
+        raise LimitError(
+            f"expected at most {settings.max_parses} trees for a sentence, got k = {k}: ask for "
+            "fewer",
+            limit=settings.max_parses,
+            value=k,
+            pointer="/k",
+        )
+
+
+def _check_words(body: MarginalsRequest, sentence: Sentence) -> None:
+    if body.sentences is None and not sentence.tokens:
+        raise InputError(
+            "expected a sentence, got a text without words: send at least one word",
+            pointer="/text",
+        )
+
+
+def _check_spans(body: MarginalsRequest, sentence: Sentence) -> None:
+    for number, span in enumerate(body.spans or ()):
+        if span.end > len(sentence.tokens):
+            raise InputError(
+                f"expected a span within {counted(len(sentence.tokens), 'token')}, got end "
+                f"{span.end}: `start` and `end` count tokens from 0",
+                pointer=f"/spans/{number}/end",
+            )
+
+
+def _admit(
+    service: Service, request: Request, text: str | None, given: Sequence[Any] | None
+) -> None:
+    """Raises where there are too many sentences, or more than the key's quota has left."""
+    if given is not None:
+        inputs.check_count("sentences", len(given), service.settings.max_sentences, "/sentences")
+    if service.keys is not None:
+        # Raw text counts by its length until its sentences are known: 125 characters each.
+        number = len(given) if given is not None else 1 + len(text or "") // 125
+        request.state.key.spend(number)

@@ -1,0 +1,35 @@
+"""The web page: the files of `page/`, each at a path of its own."""
+
+from pathlib import Path
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+from starlette.staticfiles import StaticFiles
+
+PAGE = Path(__file__).parents[1] / "page"
+
+
+def page_routes(folder: Path = PAGE) -> list[Route]:
+    """A route for each file there is now, and `/` for index.html.
+
+    Only these paths exist, so none leads out of the folder. Browsers keep the files and ask
+    whether they have changed.
+    """
+    files = StaticFiles(directory=folder, check_dir=False)
+    names = sorted(
+        path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()
+    )
+    routes = [_route(files, f"/{name}", name) for name in names]
+    if "index.html" in names:
+        routes.append(_route(files, "/", "index.html"))
+    return routes
+
+
+def _route(files: StaticFiles, path: str, name: str) -> Route:
+    async def file(request: Request) -> Response:
+        response = await files.get_response(name, request.scope)
+        response.headers["cache-control"] = "no-cache"
+        return response
+
+    return Route(path, file, methods=["GET"], include_in_schema=False)

@@ -1,0 +1,162 @@
+"""Requests as sentences and trees to work on, within the limits. Runs on the threads that parse."""
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from lpcfg.errors import InputError, LimitError
+from lpcfg.parsing.results import Constraint, Sentence
+from lpcfg.protocol.schemas import TokensInput, counted
+from lpcfg.settings import Settings
+from lpcfg.text.tokenize import Token, segment, tokenize
+from lpcfg.trees.brackets import parse_tree
+from lpcfg.trees.normalize import normalize
+from lpcfg.trees.tree import Tree
+from lpcfg.web.scheduling.admission import cost, cost_of_text
+
+AnyInput = str | TokensInput
+
+
+def check_count(what: str, given: int, most: int, pointer: str) -> None:
+    """Raises LimitError for more than the most that one request may have."""
+    if given > most:
+        raise LimitError(
+            f"expected at most {most} {what} in one request, got {given}: send them in several, "
+            "or line by line to /v1/batch",
+            limit=most,
+            value=given,
+            pointer=pointer,
+        )
+
+
+def sentences_of(
+    text: str | None, given: Sequence[AnyInput] | None, settings: Settings
+) -> list[Sentence]:
+    """The sentences of a request: those found in its text, or those it gives."""
+    if given is not None:
+        return [
+            sentence_of(one, settings, f"/sentences/{number}") for number, one in enumerate(given)
+        ]
+    found = segment(text or "")
+    check_count("sentences", len(found), settings.max_sentences, "/text")
+    sentences = []
+    for one in found:
+        _check_length(len(one.tokens), settings, "/text", f" that begins at {one.start}")
+        sentences.append(_of_tokens(one.text, one.start, one.end, one.tokens))
+    return sentences
+
+
+def sentence_of(given: AnyInput, settings: Settings, pointer: str) -> Sentence:
+    """One sentence, given as text or as tokens."""
+    if isinstance(given, str):
+        tokens = tokenize(given)
+        _check_length(len(tokens), settings, pointer)
+        return _of_tokens(given, 0, len(given), tokens)
+    _check_length(len(given.tokens), settings, f"{pointer}/tokens")
+    for number, one in enumerate(given.constraints):
+        if one.end > len(given.tokens):
+            raise InputError(
+                f"expected a constraint within {counted(len(given.tokens), 'token')}, got end "
+                f"{one.end}: `start` and `end` count tokens from 0",
+                pointer=f"{pointer}/constraints/{number}/end",
+            )
+    return Sentence(
+        tokens=tuple(given.tokens),
+        tags=None if given.tags is None else tuple(given.tags),
+        constraints=tuple(Constraint(one.start, one.end, one.label) for one in given.constraints),
+        id=given.id,
+    )
+
+
+def check_tags(sentence: Sentence, known: Collection[str]) -> None:
+    """Raises InputError for a tag that the model does not have."""
+    for number, tag in enumerate(sentence.tags or ()):
+        if tag is not None and tag not in known:
+            raise InputError(
+                f"expected null or a tag of the model's, got {tag!r}: use one of {' '.join(known)}",
+                pointer=f"/tags/{number}",
+            )
+
+
+def _of_tokens(text: str, start: int, end: int, tokens: Sequence[Token]) -> Sentence:
+    return Sentence(
+        tokens=tuple(token.text for token in tokens),
+        forms=tuple(token.form for token in tokens),
+        offsets=tuple((token.start, token.end) for token in tokens),
+        text=text,
+        start=start,
+        end=end,
+    )
+
+
+def _check_length(tokens: int, settings: Settings, pointer: str, which: str = "") -> None:
+    if tokens > settings.max_tokens:
+        raise LimitError(
+            f"expected at most {settings.max_tokens} tokens in a sentence, got {tokens} in the "
+            f"one{which or ' sent'}: split it",
+            limit=settings.max_tokens,
+            value=tokens,
+            pointer=pointer,
+        )
+
+
+def tree_of(text: str, settings: Settings, pointer: str) -> Tree:
+    """One bracketed tree within the limits, without traces, function tags and wrapper."""
+    most, depth = settings.max_tree_depth, _depth(text)
+    if depth > most:
+        raise LimitError(
+            f"expected at most {most} nested brackets, got {depth}: leave this tree out",
+            limit=most,
+            value=depth,
+            pointer=pointer,
+        )
+    tree = normalize(parse_tree(text, source="tree", max_depth=most))
+    if tree is None:
+        raise InputError(
+            "expected a tree that has words, got one of traces alone: leave it out",
+            pointer=pointer,
+        )
+    words = 0
+    for node in tree.nodes():
+        words += node.is_leaf
+        if len(node.children) > settings.max_tree_width:
+            raise LimitError(
+                f"expected at most {settings.max_tree_width} children of a node, got "
+                f"{len(node.children)} under {node.label!r}: leave this tree out",
+                limit=settings.max_tree_width,
+                value=len(node.children),
+                pointer=pointer,
+            )
+    _check_length(words, settings, pointer)
+    return tree
+
+
+def _depth(text: str) -> int:
+    """How many brackets are open at most, in linear time, whether they are a tree or not."""
+    marks = np.frombuffer(text.encode(), np.uint8)
+    steps = (marks == ord("(")).astype(np.int32) - (marks == ord(")")).astype(np.int32)
+    return int(steps.cumsum().max(initial=0))
+
+
+# What it will cost, before anything is read -------------------------------------------------------
+
+
+def estimate(text: str | None, given: Sequence[AnyInput] | None, settings: Settings) -> float:
+    """Estimated seconds for a request; of raw text, as if its sentences had 25 words."""
+    if given is None:
+        return cost(25) * (1 + len(text or "") / 125)
+    return sum(_estimates(given, settings.max_tokens))
+
+
+def _estimates(given: Sequence[AnyInput], longest: int) -> Iterator[float]:
+    for one in given:
+        if isinstance(one, str):
+            yield cost_of_text(one, longest)
+        else:
+            yield cost(min(len(one.tokens), longest))
+
+
+def without_id(sentence: Sentence) -> Sentence:
+    """The sentence as the cache knows it: whoever asks."""
+    return replace(sentence, id=None)

@@ -1,0 +1,114 @@
+"""The endpoints that tell: models, health (Open Inference's paths), metrics; and reloading."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Request
+from starlette.responses import Response
+
+from lpcfg.protocol.schemas import (
+    Live,
+    ModelDetails,
+    ModelFacts,
+    ModelReady,
+    Models,
+    ModelVersion,
+    Ready,
+)
+from lpcfg.web.http.keys import BEARER
+from lpcfg.web.http.problems import Refused, documented
+from lpcfg.web.state import Service, service_of
+
+TheService = Annotated[Service, Depends(service_of)]
+
+
+def require_key(request: Request, service: TheService) -> None:
+    """Raises Refused without a known key, where keys are asked for."""
+    if service.keys is not None:
+        service.keys.owner(request.headers)
+
+
+def require_admin(request: Request, service: TheService) -> None:
+    """Raises Refused for everybody but administrators; without any, there is nothing here."""
+    if service.admins is None:
+        raise Refused("not-found", "expected a path that /docs lists, got another: correct it")
+    service.admins.owner(request.headers)
+
+
+router = APIRouter()
+
+
+@router.get(
+    "/v1/models",
+    dependencies=[Depends(BEARER), Depends(require_key)],
+    responses=documented("key"),
+    summary="The models that are served",
+)
+async def models(service: TheService) -> Models:
+    """Every model with its version and its labels."""
+    return Models(models=[ModelFacts(**one.facts.model_dump()) for one in service.models])
+
+
+@router.get(
+    "/v1/models/{name}",
+    dependencies=[Depends(BEARER), Depends(require_key)],
+    responses=documented("key", "not-found"),
+    summary="One model that is served",
+)
+async def model(name: str, service: TheService) -> ModelDetails:
+    """The model of this name, with what its training says of it."""
+    return service.models.at(name).facts
+
+
+@router.post(
+    "/v1/models/{name}/reload",
+    dependencies=[Depends(BEARER), Depends(require_admin)],
+    responses=documented("key", "not-found", "model"),
+    summary="Serve the newest version of a model",
+)
+async def reload(name: str, service: TheService) -> ModelVersion:
+    """For administrators: load, verify and warm the newest version, then exchange it at once.
+
+    Requests under way are answered by the version they began with. A version that cannot be
+    verified is refused and the old one keeps answering.
+    """
+    return ModelVersion(**(await service.models.reload(name)).version)
+
+
+@router.get("/v2/health/live", responses=documented(), summary="Whether the process runs")
+async def live() -> Live:
+    """Answers as long as the event loop does."""
+    return Live(live=True)
+
+
+@router.get(
+    "/v2/health/ready", responses=documented("starting"), summary="Whether to send requests"
+)
+async def ready(service: TheService) -> Ready:
+    """Answers 200 once every model is verified and warm, until the process is told to end."""
+    if service.draining or not service.models.ready:
+        raise Refused(
+            "starting", "expected a service that is ready, got one that is not", retry_after=1.0
+        )
+    return Ready(ready=True)
+
+
+@router.get(
+    "/v2/models/{name}/ready",
+    responses=documented("not-found"),
+    summary="Whether a model is ready",
+)
+async def model_ready(name: str, service: TheService) -> ModelReady:
+    """Answers 200 once this model is verified and warm."""
+    return ModelReady(name=service.models.at(name).reference.name, ready=True)
+
+
+@router.get(
+    "/metrics",
+    response_class=Response,
+    responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}},
+    summary="Metrics for Prometheus",
+)
+async def metrics(service: TheService) -> Response:
+    """Requests, latencies, sentences, the queue, the cache, models and the process."""
+    text = service.metrics.text(service.models)
+    return Response(text, media_type="text/plain; version=0.0.4")

@@ -1,0 +1,57 @@
+"""Parsing one sentence as a task whose answer is JSON, or is known already."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from lpcfg.cancel import Stop
+from lpcfg.errors import InputError
+from lpcfg.parsing.results import Options, Sentence
+from lpcfg.parsing.to_json import analysis_json
+from lpcfg.web.endpoints.inputs import check_tags, without_id
+from lpcfg.web.scheduling.admission import cost
+from lpcfg.web.scheduling.cache import Cache
+from lpcfg.web.scheduling.work import Task
+from lpcfg.web.served import Served
+
+
+def parse_task(
+    cache: Cache, served: Served, sentence: Sentence, options: Options, stop: Stop, pointer: str
+) -> Task:
+    """The analysis of a sentence as JSON without its id; `pointer` says where it was given."""
+    key = (served.reference.hash, without_id(sentence), options)
+    known = cache.get(key)
+    if known is not None:
+        return Task(lambda: known, 0.0)
+
+    def run() -> bytes:
+        with located(pointer):
+            check_tags(sentence, served.facts.tags)
+            answer = analysis_json(served.parser.parse([sentence], options, stop)[0])
+        del answer["id"]
+        made = encoded(answer)
+        cache.put(key, made)
+        return made
+
+    return Task(run, cost(len(sentence.tokens)))
+
+
+@contextmanager
+def located(pointer: str) -> Iterator[None]:
+    """What is wrong with a sentence is told with the place of the sentence in the request."""
+    try:
+        yield
+    except InputError as error:
+        error.pointer = pointer + error.pointer
+        raise
+
+
+def with_id(name: str | int | None, answer: bytes) -> bytes:
+    """The answer as it is sent: with the id its sentence came with."""
+    return b'{"id":' + json.dumps(name).encode() + b"," + answer[1:]
+
+
+def encoded(value: Any) -> bytes:
+    """Compact JSON in UTF-8. Numbers are written so that they read back as they were."""
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()

@@ -1,0 +1,107 @@
+"""Reading requests: who asks, whether there is room, and JSON that cannot hurt."""
+
+import re
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import numpy as np
+import pydantic_core
+from fastapi.routing import APIRoute
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+
+from lpcfg.errors import InputError, LimitError, Stopped
+from lpcfg.web.http.problems import BodyLimitError, Refused
+from lpcfg.web.state import service_of
+
+_STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?', re.DOTALL)  # never goes back: it cannot fail
+_JSON_TYPE = re.compile(r"application/(?:[\w.-]+\+)?json\s*(?:;.*)?", re.IGNORECASE)
+
+
+class JsonRequest(Request):
+    """A request whose body is read as strict JSON, within the limit of depth."""
+
+    async def json(self) -> Any:
+        """The body as a value. Raises what a client is to be told."""
+        if not hasattr(self, "_value"):
+            if not _JSON_TYPE.fullmatch(self.headers.get("content-type", "")):
+                raise Refused(
+                    "media-type",
+                    "expected the header content-type: application/json, got "
+                    f"{self.headers.get('content-type')!r}: send JSON and say so",
+                )
+            self._body = await self._limited()  # where Request.body() looks for it
+            self._value = read_json(self._body, service_of(self).settings.max_json_depth)
+        return self._value
+
+    async def _limited(self) -> bytes:
+        """The body, no more of it than the limit.
+
+        Not Starlette's middleware, which answers in plain text and would limit batches as well.
+        """
+        most = service_of(self).settings.max_body_bytes
+        body = bytearray()
+        try:
+            async for chunk in self.stream():
+                body += chunk
+                if len(body) > most:
+                    raise too_large(len(body), most)
+        except ClientDisconnect:
+            raise Stopped("expected the rest of the body, got a closed connection") from None
+        return bytes(body)
+
+
+class GuardedRoute(APIRoute):
+    """A route that works: before its body is read, the key and the room for it are checked."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        handle = super().get_route_handler()
+
+        async def guarded(request: Request) -> Response:
+            service = service_of(request)
+            if service.keys is not None:
+                request.state.key = service.keys.owner(request.headers)
+            service.check_room()
+            json_request = JsonRequest(request.scope, request.receive)
+            if self.body_field is not None:
+                await json_request.json()  # here its errors are problems, in FastAPI a mute 400
+            return await handle(json_request)
+
+        return guarded
+
+
+def too_large(size: int, most: int) -> LimitError:
+    """What a body beyond the limit is answered with."""
+    return BodyLimitError(
+        f"expected a body of at most {most} bytes, got {size} or more: send less at once, or use "
+        "/v1/batch",
+        limit=most,
+        value=size,
+    )
+
+
+def read_json(body: bytes, most_depth: int) -> Any:
+    """A value of JSON as RFC 8259 has it: no NaN, no lone surrogates, not too deep."""
+    depth = json_depth(body)
+    if depth > most_depth:
+        raise LimitError(
+            f"expected JSON at most {most_depth} levels deep, got {depth}: nest less",
+            limit=most_depth,
+            value=depth,
+        )
+    try:
+        return pydantic_core.from_json(body, allow_inf_nan=False, cache_strings="keys")
+    except ValueError as error:
+        got = f"something else ({error})" if body.strip() else "nothing"
+        raise InputError(f"expected JSON in UTF-8, got {got}: send JSON") from None
+
+
+def json_depth(body: bytes) -> int:
+    """The deepest nesting of brackets outside strings, in linear time."""
+    if body.count(b"[") + body.count(b"{") < 4:
+        return min(3, body.count(b"[") + body.count(b"{"))
+    marks = np.frombuffer(_STRING.sub(b"", body), np.uint8)
+    opened = (marks == ord("[")) | (marks == ord("{"))
+    closed = (marks == ord("]")) | (marks == ord("}"))
+    steps = opened.astype(np.int32) - closed.astype(np.int32)
+    return int(steps.cumsum().max(initial=0))

@@ -1,0 +1,185 @@
+"""uvicorn's HTTP protocol, which waits for a client for ever, with deadlines.
+
+head       ends header_seconds after its first byte, or after the connection was made
+body       ends body_seconds after its head, and a second later for each 1024 bytes of it
+answer     ends send_seconds after the client last read any of it
+idle       ends keep_alive_seconds after the answer
+"""
+
+import asyncio
+from http import HTTPStatus
+from typing import Any, Literal
+
+import structlog
+from uvicorn.config import Config
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.server import ServerState
+
+from lpcfg.settings import Settings
+from lpcfg.web.http.problems import MEDIA_TYPE, encoded, problem
+
+_BYTES_PER_SECOND = 1024
+_LAST_READS = 0.25  # seconds in which what is on its way when the service ends is still read
+_log = structlog.get_logger("lpcfg.web")
+
+Phase = Literal["new", "head", "body", "answer"]
+
+
+def protocol(settings: Settings) -> type["DeadlineProtocol"]:
+    """The protocol with these deadlines."""
+    return type("Protocol", (DeadlineProtocol,), {"settings": settings})
+
+
+class DeadlineProtocol(HttpToolsProtocol):
+    """One connection. Bytes the client is not asked for, reading being paused, take no time."""
+
+    settings: Settings
+
+    def __init__(
+        self,
+        config: Config,
+        server_state: ServerState,
+        app_state: dict[str, Any],
+        _loop: asyncio.AbstractEventLoop | None = None,
+    ) -> None:
+        super().__init__(config, server_state, app_state, _loop)
+        self._phase: Phase = "new"
+        self._since = self.loop.time()
+        self._received = 0  # of the present head or body
+        self._blocked = 0.0
+        self._refused = False
+        one = self.settings
+        shortest = min(one.header_seconds, one.body_seconds, one.send_seconds)
+        self._tick = min(1.0, shortest / 4)
+        self._looking = self.loop.call_later(self._tick, self._look)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._looking.cancel()
+        super().connection_lost(exc)
+
+    def shutdown(self) -> None:
+        """The service ends. Who may have sent a request already gets a moment to be read."""
+        if self.cycle is None or self.cycle.response_complete:
+            self._unset_keepalive_if_required()
+            self.loop.call_later(_LAST_READS, self._end)
+        else:
+            super().shutdown()
+
+    def _end(self) -> None:
+        if self.cycle is None or self.cycle.response_complete:
+            self.transport.close()
+        else:
+            self.cycle.keep_alive = False
+
+    # Phases ---------------------------------------------------------------------------------------
+
+    def _enter(self, phase: Phase) -> None:
+        self._phase = phase
+        self._since = self.loop.time()
+        self._received = 0
+
+    def data_received(self, data: bytes) -> None:
+        if self._refused:
+            return
+        super().data_received(data)
+        if self._phase == "head":
+            self._check_head(len(data))
+
+    def on_message_begin(self) -> None:
+        self._enter("head")
+        super().on_message_begin()
+
+    def on_headers_complete(self) -> None:
+        # each header has a colon, a blank and a line break beside its name and its value
+        self._check_head(sum(len(name) + len(value) + 4 for name, value in self.headers))
+        if not self._refused:
+            self._enter("body")
+            super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        if not self._refused:
+            self._received += len(body)
+            super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        if not self._refused:
+            self._enter("answer")
+            super().on_message_complete()
+
+    def on_response_complete(self) -> None:
+        if self._phase == "answer":
+            self._since = self.loop.time()
+        super().on_response_complete()
+
+    def _check_head(self, more: int) -> None:
+        self._received += more
+        most = self.settings.max_header_bytes
+        if self._received > most and not self._refused:
+            self._refuse(
+                "head-limit",
+                f"expected at most {most} bytes before the body, got {self._received}: send "
+                "shorter headers",
+            )
+
+    # Deadlines ------------------------------------------------------------------------------------
+
+    def _look(self) -> None:
+        self._looking = self.loop.call_later(self._tick, self._look)
+        if self.flow.read_paused:
+            self._since += self._tick
+        self._blocked = self._blocked + self._tick if self.flow.write_paused else 0.0
+        if self._blocked > self.settings.send_seconds:
+            self._log_slow("answer")
+            self.transport.abort()
+        elif self.loop.time() - self._since > self._allowed():
+            if self._phase == "answer":
+                self.transport.close()
+            else:
+                self._log_slow(self._phase)
+                self._refuse(
+                    "slow",
+                    f"expected the whole {'body' if self._phase == 'body' else 'head'} of the "
+                    f"request within {self._allowed():g} seconds, got {self._received} bytes: "
+                    "send it faster",
+                )
+
+    def _allowed(self) -> float:
+        one = self.settings
+        match self._phase:
+            case "body":
+                return one.body_seconds + self._received / _BYTES_PER_SECOND
+            case "answer":
+                idle = self.cycle.response_complete and not self.pipeline
+                return one.keep_alive_seconds if idle else float("inf")
+            case _:
+                return one.header_seconds
+
+    def _log_slow(self, phase: str) -> None:
+        _log.info("slow client", phase=phase, bytes=self._received)
+
+    # Refusals -------------------------------------------------------------------------------------
+
+    def send_400_response(self, msg: str) -> None:
+        """What uvicorn answers to bytes that are no HTTP."""
+        self._refuse("http", f"expected HTTP, got something else: {msg}")
+
+    def _refuse(self, kind: str, detail: str) -> None:
+        """Answer with a problem, if no answer has begun, and close."""
+        self._refused = True
+        cycle = self.cycle
+        under_way = cycle is not None and not cycle.response_complete
+        if under_way:
+            cycle.disconnected = True
+            cycle.message_event.set()
+        if under_way and cycle.response_started:
+            self.transport.abort()
+            return
+        told = problem(kind, detail)
+        body = encoded(told)
+        head = (
+            f"HTTP/1.1 {told.status} {HTTPStatus(told.status).phrase}\r\n"
+            f"content-type: {MEDIA_TYPE}\r\ncontent-length: {len(body)}\r\n"
+            "connection: close\r\n\r\n"
+        )
+        self.transport.write(head.encode() + body)
+        self.transport.close()

@@ -1,0 +1,105 @@
+"""API keys: who they belong to, and how much each may ask for.
+
+A line of the file is `NAME SHA256 [SENTENCES_PER_MINUTE]`, with the key's SHA-256 in hex. Keys are
+to be long and random (`openssl rand -hex 32`), so a plain hash is enough.
+"""
+
+import hashlib
+import hmac
+import math
+import re
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from fastapi.security import HTTPBearer
+
+from lpcfg.errors import SettingsError
+from lpcfg.web.http.problems import Refused
+
+BEARER = HTTPBearer(auto_error=False, description="needed where the service asks for keys")
+"""Only so that the description says so: Keys.owner looks at the header itself."""
+_LINE = re.compile(r"(\S+)\s+([0-9a-f]{64})(?:\s+([1-9]\d{0,8}))?")
+
+
+@dataclass
+class Key:
+    """A key's owner and what is left of its quota."""
+
+    name: str
+    digest: bytes
+    per_minute: int | None
+    clock: Callable[[], float] = time.monotonic
+    left: float = field(init=False)
+    since: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.left = float(self.per_minute or 0)
+        self.since = self.clock()
+
+    def spend(self, sentences: int) -> None:
+        """Take so many sentences from the quota, which fills up again as time passes."""
+        if self.per_minute is None:
+            return
+        now = self.clock()
+        rate = self.per_minute / 60
+        self.left = min(self.left + (now - self.since) * rate, float(self.per_minute))
+        self.since = now
+        # More than a minute's quota at once is let through a full one, and paid back later.
+        if self.left < min(sentences, self.per_minute):
+            wait = (min(sentences, self.per_minute) - self.left) / rate
+            raise Refused(
+                "quota",
+                f"expected at most {self.per_minute} sentences a minute with the key of "
+                f"{self.name}, got {sentences} with {math.floor(self.left)} left: wait, or ask "
+                "for a larger quota",
+                retry_after=wait,
+            )
+        self.left -= sentences
+
+
+class Keys:
+    """The keys of a file."""
+
+    def __init__(self, path: Path) -> None:
+        self._keys: list[Key] = []
+        try:
+            lines = path.read_text(encoding="utf-8").splitlines()
+        except (OSError, UnicodeDecodeError) as error:
+            raise SettingsError(
+                f"expected a readable file of keys, got {path}: {error}: correct the setting"
+            ) from error
+        for number, line in enumerate(lines, start=1):
+            content = line.partition("#")[0].strip()
+            if content:
+                self._keys.append(_key(content, f"{path}:{number}"))
+
+    def owner(self, headers: Mapping[str, str]) -> Key:
+        """Whose key came with a request; Refused where none or a wrong one did."""
+        scheme, _, given = headers.get("authorization", "").partition(" ")
+        if scheme.lower() != "bearer" or not given.strip():
+            given = headers.get("x-api-key", "")
+        digest = hashlib.sha256(given.strip().encode()).digest()
+        found = None
+        for key in self._keys:  # all of them, so that time tells nothing
+            if hmac.compare_digest(key.digest, digest):
+                found = key
+        if found is None:
+            raise Refused(
+                "key",
+                "expected a known key as `Authorization: Bearer KEY`, got "
+                f"{'another' if given else 'none'}: ask whoever runs this service for one",
+            )
+        return found
+
+
+def _key(content: str, where: str) -> Key:
+    match = _LINE.fullmatch(content)
+    if match is None:
+        raise SettingsError(
+            f"expected `NAME SHA256 [SENTENCES_PER_MINUTE]` in {where}, got something else: "
+            "write the key's SHA-256 as 64 lower-case hex digits"
+        )
+    name, digest, quota = match.groups()
+    return Key(name, bytes.fromhex(digest), None if quota is None else int(quota))

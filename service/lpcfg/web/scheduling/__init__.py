@@ -1,0 +1,1 @@
+"""Work off the event loop: admission, threads and the cache of answers."""

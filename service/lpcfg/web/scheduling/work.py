@@ -1,0 +1,237 @@
+"""Computing off the event loop: requests stand in line, threads take small batches from it.
+
+A request is a Line of tasks. Lines are served in turn, so a long request does not keep short ones
+waiting; a thread takes tasks of several lines at once, up to some milliseconds' worth, so that
+handing over costs little. A task runs alone: what it answers does not depend on its batch.
+
+    event loop    submit → line ───────────────────────────────────→ line.done: results, or an error
+    threads              line → prepare → line of tasks → batches →
+"""
+
+import asyncio
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+
+import structlog
+
+from lpcfg.cancel import Stop
+from lpcfg.errors import LpcfgError
+from lpcfg.web.scheduling.admission import Admission
+
+BATCH_SECONDS = 0.01
+"""A batch is filled up to this much estimated work: short beside what people notice, long beside
+the 0.1 ms that handing over takes."""
+
+
+_log = structlog.get_logger("lpcfg.web")
+
+
+class FaultError(LpcfgError):
+    """A task raised what nobody expected: a fault of ours, not of whoever asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """Something to compute, as bytes to send, and its cost in estimated seconds."""
+
+    run: Callable[[], bytes]
+    cost: float
+
+
+@dataclass(eq=False, slots=True)
+class Line:
+    """The tasks of one request, in order. `prepare` makes them, on a thread."""
+
+    prepare: Callable[[], Sequence[Task]]
+    estimate: float
+    stop: Stop
+    done: asyncio.Future[list[bytes]]
+    tasks: deque[tuple[int, Task]] = field(default_factory=deque)
+    results: list[bytes] = field(default_factory=list)
+    """One place a task; empty until the line is prepared."""
+    missing: int = 0
+
+
+@dataclass(slots=True)
+class _Turn:
+    """What a thread takes at once: a line to prepare, or tasks; and what came of it."""
+
+    unprepared: Line | None = None
+    work: list[tuple[Line, int, Task]] = field(default_factory=list)
+    outcomes: list[bytes | LpcfgError] = field(default_factory=list)
+    cost: float = 0.0
+    seconds: float = 0.0
+
+    def run(self) -> None:
+        started = time.perf_counter()
+        if self.unprepared is not None:
+            self._prepare(self.unprepared)
+        self.outcomes += [_outcome(line, task) for line, _, task in self.work]
+        self.seconds = time.perf_counter() - started
+
+    def _prepare(self, line: Line) -> None:
+        try:
+            line.stop.check()
+            tasks = line.prepare()
+        except LpcfgError as error:
+            self.outcomes.append(error)
+            return
+        self.cost = sum(task.cost for task in tasks)
+        line.results = [b""] * len(tasks)
+        line.missing = len(tasks)
+        line.tasks.extend(enumerate(tasks))
+
+
+def _outcome(line: Line, task: Task) -> bytes | LpcfgError:
+    try:
+        line.stop.check()
+        return task.run()
+    except LpcfgError as error:
+        return error
+
+
+class Workers:
+    """A fixed number of threads that serve lines."""
+
+    def __init__(self, threads: int, admission: Admission) -> None:
+        self._admission = admission
+        self._loop = asyncio.get_running_loop()
+        self._lines: deque[Line] = deque()
+        self._again: deque[_Turn] = deque()
+        self._ready = threading.Condition()
+        self._closed = False
+        self._threads = ThreadPoolExecutor(threads, thread_name_prefix="parse")
+        for _ in range(threads):
+            self._start()
+
+    def submit(self, prepare: Callable[[], Sequence[Task]], estimate: float, stop: Stop) -> Line:
+        """Stand in line. `done` gets the results, or the first error, of these tasks."""
+        line = Line(prepare, estimate, stop, self._loop.create_future())
+        self._admission.enter(estimate)
+        with self._ready:
+            self._lines.append(line)
+            self._ready.notify()
+        return line
+
+    def close(self) -> None:
+        """Let the threads finish what they do, and end."""
+        with self._ready:
+            self._closed = True
+            self._ready.notify_all()
+        self._threads.shutdown()
+
+    # On the threads -------------------------------------------------------------------------------
+
+    def _start(self) -> None:
+        current: list[_Turn] = []
+
+        def ended(serving: Future[None]) -> None:
+            if not self._closed:
+                self._loop.call_soon_threadsafe(self._broke, serving.exception(), current[0])
+
+        self._threads.submit(self._serve, current).add_done_callback(ended)
+
+    def _serve(self, current: list[_Turn]) -> None:
+        """Take turns until closed; `current` holds the one being served."""
+        while (turn := self._take()) is not None:
+            current[:] = [turn]
+            turn.run()
+            line = turn.unprepared
+            if line is not None and line.tasks:
+                with self._ready:
+                    self._lines.appendleft(line)
+                    self._ready.notify()
+            self._loop.call_soon_threadsafe(self._deliver, turn)
+
+    def _take(self) -> _Turn | None:
+        with self._ready:
+            while not (self._lines or self._again or self._closed):
+                self._ready.wait()
+            if self._closed:
+                return None
+            if self._again:
+                return self._again.popleft()
+            if not self._lines[0].results:
+                return _Turn(unprepared=self._lines.popleft())
+            turn = self._batch(BATCH_SECONDS / self._admission.scale)
+            if self._lines:
+                self._ready.notify()
+            return turn
+
+    def _batch(self, room: float) -> _Turn:
+        turn = _Turn()
+        while turn.cost < room and self._lines and self._lines[0].results:
+            line = self._lines.popleft()
+            while turn.cost < room and line.tasks:
+                index, task = line.tasks.popleft()
+                turn.work.append((line, index, task))
+                turn.cost += task.cost
+            if line.tasks:
+                self._lines.append(line)
+        return turn
+
+    # On the event loop ----------------------------------------------------------------------------
+
+    def _deliver(self, turn: _Turn) -> None:
+        if turn.unprepared is not None:
+            self._prepared(turn)
+            return
+        for (line, index, _), outcome in zip(turn.work, turn.outcomes, strict=True):
+            if isinstance(outcome, LpcfgError):
+                _fail(line, outcome)
+            else:
+                line.results[index] = outcome
+            self._count(line)
+        self._admission.worked(turn.cost, turn.seconds)
+
+    def _prepared(self, turn: _Turn) -> None:
+        line = turn.unprepared
+        if line is None:
+            return
+        self._admission.correct(turn.cost - line.estimate)
+        for error in turn.outcomes:
+            if isinstance(error, LpcfgError):
+                _fail(line, error)
+        if not line.results:
+            self._finish(line)
+
+    def _count(self, line: Line) -> None:
+        line.missing -= 1
+        if not line.missing:
+            self._finish(line)
+
+    def _finish(self, line: Line) -> None:
+        self._admission.leave()
+        if not line.done.done():
+            line.done.set_result(line.results)
+
+    def _broke(self, error: BaseException | None, turn: _Turn) -> None:
+        """A turn raised what nobody expected. Its tasks run again one by one: only one is at fault.
+
+        The thread's loop ended with it and is started anew.
+        """
+        self._start()
+        _log.error("fault", exc_info=error)
+        fault = FaultError("expected an answer, got a fault of the service: report it")
+        if turn.unprepared is not None:
+            _fail(turn.unprepared, fault)
+            self._admission.correct(-turn.unprepared.estimate)
+            self._finish(turn.unprepared)
+        elif len(turn.work) == 1:
+            _fail(turn.work[0][0], fault)
+            self._count(turn.work[0][0])
+            self._admission.worked(turn.cost, turn.seconds)
+        else:
+            with self._ready:
+                self._again.extend(_Turn(work=[one], cost=one[2].cost) for one in turn.work)
+                self._ready.notify_all()
+
+
+def _fail(line: Line, error: LpcfgError) -> None:
+    line.stop.cancel()  # so that what is left of the line ends at once
+    if not line.done.done():
+        line.done.set_exception(error)

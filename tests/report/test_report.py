@@ -1,0 +1,277 @@
+"""The report: a page that stands alone, with what the manifest and an evaluation say."""
+
+import json
+import re
+from collections import Counter
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lpcfg.cli import main
+from lpcfg.models.model import to_bundle
+from lpcfg.models.store.versions import Stored, load, publish
+from lpcfg.report.page import LABELS, SYMBOLS, Evaluation, page
+from lpcfg.report.plots import Bar, Mark, bars, heat, reliability
+from lpcfg.train.config import TrainingConfig, member
+from lpcfg.train.pipeline import train_and_publish
+from tests import small_models
+from tests.small_models import SMALL
+
+VOID = {"meta", "rect", "line", "circle", "path"}
+
+
+class Page(HTMLParser):
+    """Tags, attributes and text; fails where tags are not closed in order."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: Counter[str] = Counter()
+        self.attributes: list[tuple[str, str, str]] = []
+        self._open: list[str] = []
+        self.feed(text)
+        assert self._open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags[tag] += 1
+        self.attributes += [(tag, name, value or "") for name, value in attrs]
+        if tag not in VOID:
+            self._open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags[tag] += 1
+        self.attributes += [(tag, name, value or "") for name, value in attrs]
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self._open.pop() == tag
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("store")
+    config = TrainingConfig(members=(member("spectral", states=4), member("counts")))
+    train_and_publish(SMALL, config, store=folder, name="told", dev=SMALL)
+    publish(folder, "mute", to_bundle(small_models.counts(), facts={}, card=""))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def told(store: Path) -> Stored:
+    return load("told", store)
+
+
+def facts_of(stored: Stored) -> Any:
+    return stored.manifest["facts"]
+
+
+def test_the_page_needs_nothing_else(told: Stored) -> None:
+    drawn = page(told)
+    found = Page(drawn)
+    assert found.tags["svg"] >= 5
+    assert not {"script", "link", "img", "iframe", "object"} & set(found.tags)
+    assert not [name for _, name, _ in found.attributes if name in {"src", "href", "srcset"}]
+    assert "url(" not in drawn
+    assert "@import" not in drawn
+    assert "http" not in drawn.replace("xmlns", "")
+
+
+def test_every_plot_says_what_it_is_and_every_number_is_finite(told: Stored) -> None:
+    found = Page(page(told))
+    plots = [value for tag, name, value in found.attributes if (tag, name) == ("svg", "aria-label")]
+    assert len(plots) == found.tags["svg"]
+    assert all(plots)
+    numbers = {"x", "y", "x1", "x2", "y1", "y2", "width", "height", "cx", "cy", "r"}
+    for tag, name, value in found.attributes:
+        if tag in VOID - {"meta"} and name in numbers:
+            assert re.fullmatch(r"-?\d+(\.\d)?", value), (tag, name, value)
+
+
+def test_the_page_shows_the_scores_of_dev(told: Stored) -> None:
+    drawn, dev = page(told), facts_of(told)["dev"]
+    assert f"<dt>F1, strict</dt><dd>{dev['f1']:.1f}</dd>" in drawn
+    assert f"error {dev['raw_calibration_error']:.4f}" in drawn
+    for group in (*dev["by_length"].items(), *list(dev["by_label"].items())[:LABELS]):
+        shown = f"<title>{group[0]}: precision {group[1]['precision']:.1f}" in drawn
+        assert shown is (group[1]["count"] > 0)
+    assert "41+" not in drawn  # there are no such sentences
+    assert "64 sentences of the dev trees" in drawn
+
+
+def test_the_page_shows_stages_sizes_and_spectra(told: Stored) -> None:
+    drawn, facts = page(told), facts_of(told)
+    for stage in facts["stages"]:
+        assert f"<title>{stage['name']}: {stage['seconds']:.2f} s" in drawn
+    for size in facts["sizes"].values():
+        assert f"<td>{size:,}</td>" in drawn
+    shown = re.findall(r"<title>([^<]*): ([\d,]+) nodes, (\d+) states", drawn)
+    counts = list(facts["symbols"].items())[:SYMBOLS]
+    spectral = facts["members"][0]
+    states = dict(zip(spectral["singular_values"], spectral["states"], strict=True))
+    assert [name.replace("&lt;", "<") for name, _, _ in shown] == [name for name, _ in counts]
+    assert [int(n) for _, n, _ in shown] == [count for _, count in counts]
+    assert [int(n) for _, _, n in shown] == [states[name] for name, _ in counts]
+    assert f"hash <code>{told.reference.hash}</code>" in drawn
+
+
+def test_symbols_are_counted_most_frequent_first(told: Stored) -> None:
+    counts = facts_of(told)["symbols"]
+    assert sum(counts.values()) == facts_of(told)["sizes"]["nodes"]
+    assert list(counts.values()) == sorted(counts.values(), reverse=True)
+
+
+def test_an_evaluation_takes_the_place_of_the_scores_of_dev(told: Stored) -> None:
+    scores = {**facts_of(told)["dev"], "f1": 12.34, "sentences_per_second": 432.1}
+    drawn = page(told, Evaluation("a<b>.mrg", scores))
+    assert "<dd>12.3</dd>" in drawn
+    assert "<dt>sentences a second</dt><dd>432</dd>" in drawn
+    assert "sentences of a&lt;b&gt;.mrg" in drawn
+    assert "when it was trained" not in drawn
+
+
+def test_a_model_without_facts_has_a_page_of_what_is_known(store: Path) -> None:
+    drawn = page(load("mute", store))
+    assert re.findall("<h2>(.*?)</h2>", drawn) == ["Sizes"]
+    assert "mute@1" in drawn
+
+
+def test_arrays_are_grouped_by_what_they_are_for(told: Stored) -> None:
+    drawn = page(told)
+    sizes = {
+        name: int(n.replace(",", ""))
+        for name, n in re.findall(r"<title>([\w ]+): ([\d,]+) bytes", drawn)
+    }
+    assert {"grammar", "lexicon", "coarse", "fallback", "member 1", "member 2"} <= set(sizes)
+    lexicon = (one.nbytes for name, one in told.tensors.items() if name.startswith("lexicon."))
+    assert sizes["lexicon"] == sum(lexicon)
+    assert sum(sizes.values()) == sum(array.nbytes for array in told.tensors.values())
+
+
+# Plots --------------------------------------------------------------------------------------------
+
+
+def attributes(svg: str, tag: str, kind: str) -> list[dict[str, float]]:
+    return [
+        {name: float(n) for name, n in re.findall(r'(\w+)="(-?[\d.]+)"', found)}
+        for found in re.findall(f"<{tag} [^>]*>", svg)
+        if f'class="{kind}"' in found
+    ]
+
+
+def test_bars_are_as_long_as_their_values() -> None:
+    drawn = bars(
+        [Bar("a", 50, "", "t"), Bar("b", 100, "", "t"), Bar("c", 0, "", "t", (25.0,))],
+        label="x",
+        most=100,
+    )
+    first, second, third = attributes(drawn, "rect", "bar")
+    assert first["width"] == pytest.approx(second["width"] / 2, abs=0.1)
+    assert third["width"] == 0
+    (tick,) = attributes(drawn, "line", "tick")
+    assert tick["x1"] - third["x"] == pytest.approx(second["width"] / 4, abs=0.1)
+    assert "<title>t</title>" in bars([Bar("a", 0, "", "t")], label="no length", most=0)
+
+
+def test_a_calibrated_dot_is_on_the_diagonal_and_heavier_ones_are_larger() -> None:
+    drawn = reliability(
+        [Mark(0, 0, 1, ""), Mark(0.25, 0.25, 100, ""), Mark(1, 1, 25, "")],
+        [(0, 0), (1, 1)],
+        label="x",
+    )
+    (diagonal,) = attributes(drawn, "line", "diagonal")
+    low, middle, high = attributes(drawn, "circle", "dot")
+    assert (low["cx"], low["cy"]) == (diagonal["x1"], diagonal["y1"])
+    assert (high["cx"], high["cy"]) == (diagonal["x2"], diagonal["y2"])
+    assert middle["cx"] - low["cx"] == low["cy"] - middle["cy"] > 0
+    assert low["r"] < high["r"] < middle["r"]
+    assert drawn.count('class="curve"') == 1
+    assert "circle" not in reliability([], (), label="no items")
+
+
+def test_heat_frames_what_was_kept() -> None:
+    drawn = heat([("NP<a", [1.0, 0.5, 0.1], 2, "title")], columns=3, label="x")
+    assert re.findall('fill-opacity="([^"]*)"', drawn) == ["1.000", "0.500", "0.100"]
+    (kept,) = attributes(drawn, "rect", "kept")
+    squares = attributes(drawn, "rect", "heat")
+    assert kept["width"] == 2 * (squares[1]["x"] - squares[0]["x"])
+    assert "NP&lt;a" in drawn
+
+
+# The command --------------------------------------------------------------------------------------
+
+
+def test_report_prints_the_page(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["report", "told", "--store", str(store)]) == 0
+    assert capsys.readouterr().out == page(load("told", store))
+
+
+def test_report_as_json_holds_what_the_page_shows(
+    store: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "told.html"
+    assert main(["report", "told", "--store", str(store), "--json", "-o", str(file)]) == 0
+    printed, stored = json.loads(capsys.readouterr().out), load("told", store)
+    assert file.read_text(encoding="utf-8") == page(stored)
+    assert printed["page"] == str(file)
+    assert (printed["name"], printed["version"]) == ("told", 1)
+    assert (printed["hash"], printed["facts"]) == (stored.reference.hash, facts_of(stored))
+    evaluation = printed["evaluation"]
+    assert evaluation.pop("on") == "the dev trees, when it was trained"
+    assert evaluation == facts_of(stored)["dev"]
+    assert printed["calibration_map"] == stored.grammar.get("calibration")
+    assert printed["files"]["CARD.md"] == len(stored.card.encode())
+    assert sum(printed["arrays"].values()) == sum(array.nbytes for array in stored.tensors.values())
+
+
+def test_report_as_json_writes_no_page_unless_asked(
+    store: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["report", "mute", "--store", str(store), "--treebank", str(SMALL), "--json"]
+    assert main(command) == 0
+    (line,) = capsys.readouterr().out.splitlines()
+    printed = json.loads(line)
+    assert (printed["page"], printed["facts"]) == (None, {})
+    assert printed["evaluation"]["on"] == "small.mrg, predicted tags"
+    assert printed["evaluation"]["sentences"] == 64
+
+
+@pytest.mark.parametrize(
+    ("output", "problem"),
+    [(".", "which is a folder: add"), ("no/page.html", "but there is no folder .*no: make it")],
+)
+def test_report_knows_before_it_evaluates_that_it_cannot_write(
+    output: str, problem: str, store: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["report", "mute", "--store", str(store), "--treebank", str(SMALL)]
+    assert main([*command, "--output", str(tmp_path / output)]) == 1
+    shown = capsys.readouterr()
+    assert re.fullmatch(f"lpcfg: error: expected a file to write, got .*, {problem}.*\n", shown.err)
+
+
+def test_report_evaluates_on_a_treebank_and_writes_a_file(
+    store: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "mute.html"
+    command = ["report", "mute", "--store", str(store), "--treebank", str(SMALL), "--tags", "gold"]
+    assert main([*command, "--output", str(file)]) == 0
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert f"lpcfg: mute@1 is drawn in {file}" in printed.err
+    assert (
+        main(["evaluate", "mute", str(SMALL), "--store", str(store), "--tags", "gold", "--json"])
+        == 0
+    )
+    f1 = json.loads(capsys.readouterr().out)["f1"]
+    drawn = file.read_text(encoding="utf-8")
+    assert f"<dt>F1, strict</dt><dd>{f1:.1f}</dd>" in drawn
+    assert "64 sentences of small.mrg, gold tags" in drawn
+    assert "This model has no map" in drawn
+
+
+def test_report_wants_trees_with_words(
+    store: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "traces.mrg"
+    file.write_text("(S (NP (-NONE- *)))", encoding="utf-8")
+    assert main(["report", "mute", "--store", str(store), "--treebank", str(file)]) == 1
+    assert "expected trees with words in" in capsys.readouterr().err

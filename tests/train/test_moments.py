@@ -1,0 +1,160 @@
+"""Moments and their smoothing against formulas written out, example by example."""
+
+from collections import defaultdict
+
+import numpy as np
+import pytest
+from numpy.random import Generator
+
+from lpcfg.grammar.tables import Grammar, Ints
+from lpcfg.train.data.treebank import (
+    Forest,
+    forest_of,
+    grammar_of,
+    lexicon_of,
+    node_entries,
+    node_rules,
+)
+from lpcfg.train.estimators.moments import (
+    Occurrences,
+    Projection,
+    Smoothing,
+    group_means,
+    root_vectors,
+    smoothed,
+    terminal_directions,
+    third_moment,
+)
+from lpcfg.trees.brackets import parse_tree
+from tests import naive_spectral as naive
+
+TREES = [
+    "(S (NP (D the) (N cat)) (VP (V saw) (NP (D the) (N dog))))",
+    "(S (NP (D a) (N cat)) (VP (V saw) (NP (D the) (N cat))))",
+    "(NP (D a) (N dog))",
+    "(N cat)",
+]
+SMOOTHING = Smoothing(rule=3.0, lexical=2.0)
+
+
+def forest_and_grammar(rare_threshold: int = 0) -> tuple[Forest, Grammar, Ints, Ints]:
+    forest = forest_of([parse_tree(tree) for tree in TREES])
+    lexicon = lexicon_of(forest, rare_threshold=rare_threshold, language="neutral")
+    grammar = grammar_of(forest, lexicon)
+    return (
+        forest,
+        grammar,
+        node_rules(forest, grammar),
+        node_entries(forest, grammar, lexicon),
+    )
+
+
+def random_projection(rng: Generator, forest: Forest, width: int) -> Projection:
+    states = rng.integers(1, width + 1, len(forest.symbols)).astype(np.int32)
+    states[0] = width
+    used = np.arange(width) < states[forest.symbol][:, None]
+    inside, outside = (rng.normal(size=used.shape) * used for _ in range(2))
+    return Projection(forest.symbol, states, inside, outside)
+
+
+@pytest.mark.parametrize("n", [1, 2, 7, 300])
+@pytest.mark.parametrize("weight", [0.0, 0.3, 1.0])
+def test_smoothed_moments_are_those_of_the_paper(n: int, weight: float) -> None:
+    """To 1e-10 of the largest entry: the same sums in another order."""
+    rng = np.random.default_rng(n)
+    sides = (rng.normal(size=(n, 5)), rng.normal(size=(n, 3)), rng.normal(size=(n, 4)))
+    tail = (rng.normal(size=5), rng.normal(size=3), rng.normal(size=4))
+    expected = naive.smoothed(*sides, *tail, weight)
+    found = smoothed(sides, tail, weight)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-10 * np.abs(expected).max())
+
+
+def test_third_moments_do_not_depend_on_the_pieces_they_are_summed_in() -> None:
+    """A cache's worth of products at a time: 2,000 examples of 16 × 16 × 16 are four pieces."""
+    rng = np.random.default_rng(0)
+    sides = tuple(rng.normal(size=(2000, 16)) for _ in range(3))
+    expected = np.einsum("ni,nj,nk->ijk", *sides)
+    np.testing.assert_allclose(third_moment(sides), expected, rtol=0, atol=1e-9)
+
+
+def test_the_weights_of_smoothing() -> None:
+    assert SMOOTHING.rule_weight(9).item() == pytest.approx(0.5)
+    assert SMOOTHING.lexical_weight(4).item() == pytest.approx(0.5)
+    assert SMOOTHING.rule_weight(np.array([0, 1])).tolist() == pytest.approx([0.0, 0.25])
+    assert Smoothing(0.0, 0.0).rule_weight(np.array([0, 1, 5])).tolist() == [0.0, 1.0, 1.0]
+
+
+def test_means_of_groups() -> None:
+    vectors = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 7.0], [9.0, 9.0]])
+    found = group_means(vectors, np.array([2, 0, 2, -1], np.int32), 4)
+    assert found.tolist() == [[3.0, 4.0], [0.0, 0.0], [3.0, 4.5], [0.0, 0.0]]
+    assert group_means(vectors[:0], np.array([], np.int32), 2).tolist() == [[0.0, 0.0]] * 2
+
+
+def test_occurrences_of_rules_and_what_they_average() -> None:
+    forest, grammar, node_rule, _ = forest_and_grammar()
+    projection = random_projection(np.random.default_rng(1), forest, 3)
+    occurrences = Occurrences.of(forest, grammar, node_rule, projection)
+    for r in range(grammar.n_rules):
+        nodes = np.flatnonzero(node_rule == r)
+        found = occurrences.nodes[occurrences.start[r] : occurrences.start[r + 1]]
+        assert found.tolist() == nodes.tolist()
+        a, b, c = grammar.rules[r]
+        assert occurrences.share[r] == len(nodes) / (forest.symbol == a).sum()
+        for side, vectors in zip(
+            occurrences.sides(nodes),
+            (
+                projection.outside[nodes],
+                projection.inside[forest.left[nodes]],
+                projection.inside[forest.right[nodes]],
+            ),
+            strict=True,
+        ):
+            assert side.tolist() == vectors.tolist()
+        h, f, g = occurrences.tail(np.array([r]))
+        np.testing.assert_allclose(h[0], projection.outside[forest.symbol == a].mean(axis=0))
+        np.testing.assert_allclose(f[0], projection.inside[forest.symbol == b].mean(axis=0))
+        np.testing.assert_allclose(g[0], projection.inside[forest.symbol == c].mean(axis=0))
+
+
+@pytest.mark.parametrize("rare_threshold", [0, 1])
+@pytest.mark.parametrize("smoothing", [SMOOTHING, Smoothing(0.0, 0.0)])
+def test_terminal_directions(rare_threshold: int, smoothing: Smoothing) -> None:
+    """νE^{a→x} + (1−ν)H^a; unsmoothed the plain mean; a → ANY, which no leaf has, H^a."""
+    forest, grammar, _, node_entry = forest_and_grammar(rare_threshold)
+    projection = random_projection(np.random.default_rng(2), forest, 3)
+    found = terminal_directions(grammar, node_entry, projection, smoothing)
+    assert len(grammar.entries) == len(found)
+    never = 0
+    for e, (a, _) in enumerate(grammar.entries):
+        own = projection.outside[node_entry == e]
+        mean = projection.outside[forest.symbol == a].mean(axis=0)
+        if len(own):
+            root = np.sqrt(len(own))
+            weight = root / (smoothing.lexical + root)
+            mean = weight * own.mean(axis=0) + (1 - weight) * mean
+        never += len(own) == 0
+        np.testing.assert_allclose(found[e], mean, rtol=1e-12)
+    assert never == (3 if rare_threshold else 0)
+
+
+def test_root_vectors_are_sums_over_roots_by_the_number_of_trees() -> None:
+    """Preterminals too: the last tree is a word."""
+    forest, _, _, _ = forest_and_grammar()
+    projection = random_projection(np.random.default_rng(3), forest, 3)
+    expected = defaultdict(lambda: np.zeros(3))
+    for root in forest.roots:
+        expected[forest.symbol[root]] += projection.inside[root] / len(TREES)
+    found = root_vectors(forest, projection)
+    for a in range(len(forest.symbols)):
+        np.testing.assert_allclose(found[a], expected[a], rtol=1e-12, atol=0)
+    assert found[forest.symbols.index("N")].any()
+    assert not found[forest.symbols.index("V")].any()
+
+
+def test_a_symbol_never_seen_has_zero_means() -> None:
+    symbol = np.array([0, 2], np.int32)
+    one = np.ones((2, 1))
+    projection = Projection(symbol, np.ones(3, np.int32), one, one)
+    assert projection.mean_inside.tolist() == [[1.0], [0.0], [1.0]]
+    assert projection.count.tolist() == [1, 0, 1]
