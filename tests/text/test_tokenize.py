@@ -380,6 +380,7 @@ def test_growth_tells_quadratic_time_from_linear(monkeypatch: pytest.MonkeyPatch
 
 
 def test_importing_tokens_imports_no_toolkit() -> None:
-    code = "import sys, lpcfg.text.tokenize; print(sorted({'nltk', 'numpy', 'scipy'} & set(sys.modules)))"
+    toolkits = {"nltk", "numpy", "scipy"}
+    code = f"import sys, lpcfg.text.tokenize; print(sorted({toolkits} & set(sys.modules)))"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout == "[]\n"

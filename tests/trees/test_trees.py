@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from lpcfg.errors import InputError, TreebankError
 from lpcfg.text.files import Source, texts
+from lpcfg.trees import brackets
 from lpcfg.trees.binarize import (
     LEAF_MARK,
     binarize,
@@ -144,7 +145,7 @@ TWO = [DOG, Tree("", (Tree("S", (Tree("NP", (leaf("NN", "rain"),)),)),))]
 def test_layout_does_not_matter_nor_where_the_text_is_cut(
     text: str, chunk: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(trees, "_CHUNK", chunk)
+    monkeypatch.setattr(brackets, "_CHUNK", chunk)
     assert list(read_string(text)) == TWO
 
 

@@ -1,12 +1,12 @@
 """States as clusters of nodes: k-means on projected trees, then relative frequencies.
 
-A node's point is its row of [Y; Z] (lpcfg.train.estimators.spectral), each half divided by its length: of a
+A node's point is its row of [Y; Z] (`spectral`), each half divided by its length: of a
 singular vector's coordinates the direction tells what a tree is like, the length mostly how
 common its features are. With h(v) the cluster of node v,
 
     Y(v) = e_h(v)        Z(v) = e_h(v) / p(h(v) | a)
 
-so that the moments of lpcfg.train.estimators.moments are relative frequencies of an L-PCFG whose states were
+so that the moments of `moments` are relative frequencies of an L-PCFG whose states were
 observed: C = count(a(i) → b(j) c(k)) / count(a(i)), and smoothing backs off as it does there.
 Nothing is negative, but for what least squares leaves of a compacted tensor.
 """

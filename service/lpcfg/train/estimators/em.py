@@ -439,7 +439,7 @@ def smoothed_terms(
     """How often every term is taken, smoothed, and its three distributions over states.
 
     Terms' distributions a become (uμ + v(a − μ)) / u and their weights u³ as much, as in
-    lpcfg.train.estimators.compact; the last term of a rule is what it was and (1−λ)³ · p(i|a) p(j|b) p(k|c)
+    `compact`; the last term of a rule is what it was and (1−λ)³ · p(i|a) p(j|b) p(k|c)
     as one term, whose distributions are the means of theirs. `share` is p(i | a), rows by symbol.
     """
     n = corpus.rule_count

@@ -2,7 +2,7 @@
 
 A projection gives every node v a vector Y(v) of its inside tree and Z(v) of its outside tree. It
 comes from a singular value decomposition, from clusters, or from elsewhere: all that is done here
-is to average. `lpcfg.train.estimators.compact` brings the third moments of rules into the form of tables.
+is to average. `compact` brings the third moments of rules into the form of tables.
 """
 
 from dataclasses import dataclass
