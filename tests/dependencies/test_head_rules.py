@@ -3,9 +3,12 @@
 from hypothesis import given
 
 from lpcfg.dependencies.head_rules import arcs_of
-from lpcfg.train.heads import head_leaves, levels
-from lpcfg.train.treebank import forest_of
-from lpcfg.trees import Tree, binarize, is_intermediate, normalize, parse_tree
+from lpcfg.train.data.heads import head_leaves, levels
+from lpcfg.train.data.treebank import forest_of
+from lpcfg.trees.binarize import binarize, is_intermediate
+from lpcfg.trees.brackets import parse_tree
+from lpcfg.trees.normalize import normalize
+from lpcfg.trees.tree import Tree
 from tests.strategies import treebank_trees
 
 

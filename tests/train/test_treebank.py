@@ -210,7 +210,7 @@ def _killed(_: bytes, **__: int) -> None:
 
 PARENT = """
 import time
-from lpcfg.train.treebank import processes
+from lpcfg.train.data.treebank import processes
 
 if __name__ == "__main__":
     with processes(2) as pool:
@@ -265,7 +265,7 @@ def test_no_sources_and_no_workers_are_refused(tmp_path: Path) -> None:
         read_forest(tmp_path, workers=0)
     with pytest.raises(TrainingError, match="words in an empty list of sources, got none"):
         read_forest([])
-    with pytest.raises(InputError, match=r"readable treebank.*nowhere\.mrg: check the path"):
+    with pytest.raises(InputError, match=r"readable file.*nowhere\.mrg: check the path"):
         read_forest(tmp_path / "nowhere.mrg")
 
 

@@ -221,14 +221,14 @@ def test_files_are_opened_one_after_another(folder: Path) -> None:
 def test_what_cannot_be_read_is_named_with_the_reason(folder: Path) -> None:
     absent = folder / "absent.mrg"
     message = (
-        f"expected a readable treebank, got 'No such file or directory' at {absent}: "
+        f"expected a readable file, got 'No such file or directory' at {absent}: "
         "check the path and its permissions"
     )
     with pytest.raises(InputError, match=f"^{re.escape(message)}$"):
         list(read(absent))
     empty = folder / "empty"
     empty.mkdir()
-    message = f"expected treebank files in the folder {empty}, got none: check the path"
+    message = f"expected files in the folder {empty}, got none: check the path"
     with pytest.raises(InputError, match=f"^{re.escape(message)}$"):
         list(read(empty))
 
@@ -252,9 +252,9 @@ def test_damaged_compression_is_refused(tmp_path: Path, damage: object) -> None:
 def test_invalid_utf8_is_refused_where_it_stands(bom: bytes) -> None:
     content = bom + "(NN é)\n(NN 🙂".encode() + b"\xe9)"
     message = "<stream>:2:6: expected UTF-8, got the byte 0xe9: convert the text to UTF-8"
-    with pytest.raises(TreebankError, match=f"^{message}$"):
+    with pytest.raises(InputError, match=f"^{message}$"):
         list(read(io.BytesIO(content)))
-    with pytest.raises(TreebankError, match=f"^{message}$"):
+    with pytest.raises(InputError, match=f"^{message}$"):
         list(read(io.TextIOWrapper(io.BytesIO(content), encoding="utf-8")))
 
 

@@ -11,7 +11,7 @@ from functools import cached_property
 
 from lpcfg.dependencies.arcs import Arcs, problem_of
 from lpcfg.errors import InputError, TreebankError
-from lpcfg.trees import Source, texts
+from lpcfg.text.files import Source, texts
 
 FIELDS = ("ID", "FORM", "LEMMA", "UPOS", "XPOS", "FEATS", "HEAD", "DEPREL", "DEPS", "MISC")
 ID, FORM, _, UPOS, XPOS, _, HEAD, DEPREL, _, MISC = range(len(FIELDS))

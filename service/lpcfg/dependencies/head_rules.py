@@ -5,8 +5,9 @@ it. Relations are not part of a constituency tree: the root's is `root`, all oth
 """
 
 from lpcfg.dependencies.arcs import ROOT_RELATION, UNKNOWN_RELATION, Arcs
-from lpcfg.train.heads import head_child
-from lpcfg.trees import Tree, ptb_unescape
+from lpcfg.train.data.heads import head_child
+from lpcfg.trees.brackets import ptb_unescape
+from lpcfg.trees.tree import Tree
 
 NOTE = "heads follow from a constituency tree by head rules; relations are not known"
 

@@ -80,6 +80,8 @@ def _opened(source: Source) -> Iterator[tuple[str, IO[str] | IO[bytes]]]:
         raise InputError(
             f"expected a whole gzip file, got a damaged one ({error}), at {name}: copy it again"
         ) from error
+    except UnicodeDecodeError as error:  # of a text stream, which decodes by itself
+        raise _wrong_utf8(error, name, 1) from error
     except OSError as error:
         raise InputError(
             f"expected a readable file, got {error.strerror!r} at {name}: check the path and its "
@@ -112,10 +114,15 @@ def _decoded(content: bytes, name: str, line: int = 1) -> str:
     try:
         return content.decode("utf-8")
     except UnicodeDecodeError as error:
-        before = content[: error.start].decode("utf-8", "replace").removeprefix(_BOM)
-        line += before.count("\n")
-        column = len(before) - before.rfind("\n")
-        raise InputError(
-            f"{name}:{line}:{column}: expected UTF-8, got the byte 0x{content[error.start]:02x}: "
-            "convert the text to UTF-8"
-        ) from error
+        raise _wrong_utf8(error, name, line) from error
+
+
+def _wrong_utf8(error: UnicodeDecodeError, name: str, line: int) -> InputError:
+    """Say where the wrong byte stands; `line` is that of the first byte decoded."""
+    before = error.object[: error.start].decode("utf-8", "replace").removeprefix(_BOM)
+    line += before.count("\n")
+    column = len(before) - before.rfind("\n")
+    return InputError(
+        f"{name}:{line}:{column}: expected UTF-8, got the byte 0x{error.object[error.start]:02x}: "
+        "convert the text to UTF-8"
+    )

@@ -17,7 +17,7 @@ from types import TracebackType
 import numpy as np
 from numpy.typing import NDArray
 
-from lpcfg.texts import lines
+from lpcfg.text.files import lines
 from lpcfg.tokens import tokenize
 from lpcfg.words.eigenwords import fold
 
