@@ -35,9 +35,9 @@ from scipy.sparse.linalg import svds
 
 from lpcfg.dependencies.arcs import Arcs, modifiers
 from lpcfg.dependencies.vocabulary import Vocabulary
-from lpcfg.engine.scaled import SignedLog
+from lpcfg.engine.exact.scaled import SignedLog
 from lpcfg.errors import TrainingError
-from lpcfg.grammar import Doubles, Longs
+from lpcfg.grammar.tables import Doubles, Longs
 
 CUT = 1e-3
 """Singular values below this share of the first are not inverted: noise would be divided by."""

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
-from lpcfg.lexicon import MARK, english_signatures
+from lpcfg.grammar.lexicon import MARK, english_signatures
 
 
 @dataclass(frozen=True)
