@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 
 from lpcfg.errors import InputError, TreebankError
 from lpcfg.text.files import Source, texts
-from lpcfg.trees import brackets
 from lpcfg.trees.binarize import (
     LEAF_MARK,
     binarize,
@@ -27,6 +26,7 @@ from lpcfg.trees.binarize import (
     unescape,
 )
 from lpcfg.trees.brackets import (
+    brackets,
     collector_paused,
     parse_tree,
     ptb_escape,

@@ -11,7 +11,7 @@ import pytest
 from scipy.linalg import eigh
 
 from lpcfg.errors import GrammarError, InputError, TrainingError
-from lpcfg.tokens import tokenize
+from lpcfg.text.tokenize import tokenize
 from lpcfg.words import bigrams, corpus
 from lpcfg.words.bigrams import Rows
 from lpcfg.words.cca import Options, learn

@@ -1,4 +1,4 @@
-"""Arcs of a constituency tree, by the head table of `lpcfg.train.heads`.
+"""Arcs of a constituency tree, by the head table of `lpcfg.train.data.heads`.
 
 The head of a constituent is the head word of one of its children; the heads of the others modify
 it. Relations are not part of a constituency tree: the root's is `root`, all others are `dep`.

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lpcfg.text.files import lines
-from lpcfg.tokens import tokenize
+from lpcfg.text.tokenize import tokenize
 from lpcfg.words.eigenwords import fold
 
 Ints = NDArray[np.int32]

@@ -22,7 +22,7 @@ import safetensors.numpy
 from numpy.typing import NDArray
 
 from lpcfg.errors import GrammarError, StoreError
-from lpcfg.texts import lines
+from lpcfg.text.files import lines
 from lpcfg.words.context import Contexts
 from lpcfg.words.eigenwords import Eigenwords, fold
 
