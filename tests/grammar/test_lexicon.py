@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lpcfg.errors import TrainingError
+from lpcfg.grammar import lexicon
 from lpcfg.grammar.lexicon import (
     ANY,
     MARK,
@@ -15,7 +16,7 @@ from lpcfg.grammar.lexicon import (
     neutral_signatures,
     tags_of,
 )
-from lpcfg.grammar.tables import Grammar, lexicon
+from lpcfg.grammar.tables import Grammar
 
 SYMBOLS = ("S", "NN", "NP|NN", "VB")
 NN, NP_NN, VB = 1, 2, 3

@@ -12,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lpcfg.errors import GrammarError
+from lpcfg.grammar import lexicon
 from lpcfg.grammar.lexicon import Emitter, Lexicon
-from lpcfg.grammar.tables import Emissions, lexicon
+from lpcfg.grammar.tables import Emissions
 from lpcfg.grammar.tagging import TEMPLATES, TagModel, codes, shape
 from lpcfg.models.model import Model, from_bundle, to_bundle
 from lpcfg.parsing.parser import Parser

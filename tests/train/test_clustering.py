@@ -17,6 +17,7 @@ from lpcfg.train.data.treebank import (
     node_rules,
     read_forest,
 )
+from lpcfg.train.estimators import clustering, em
 from lpcfg.train.estimators.clustering import (
     ClusteringConfig,
     ClusteringEmConfig,
@@ -25,7 +26,6 @@ from lpcfg.train.estimators.clustering import (
 )
 from lpcfg.train.estimators.em import EmConfig
 from lpcfg.train.estimators.moments import Projection, Smoothing
-from lpcfg.train.estimators.registry import clustering, em
 from lpcfg.trees.binarize import binarize
 from lpcfg.trees.brackets import read_string
 from lpcfg.trees.normalize import normalize

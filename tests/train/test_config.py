@@ -17,8 +17,8 @@ from lpcfg.train.config import (
     overridden,
     read_config,
 )
+from lpcfg.train.estimators import registry as estimators
 from lpcfg.train.estimators.registry import ESTIMATORS, Estimator
-from lpcfg.train.estimators.registry import registry as estimators
 
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "training.md"
 

@@ -23,6 +23,7 @@ from lpcfg.train.data.treebank import (
     read_forest,
     strees_of,
 )
+from lpcfg.train.estimators import em, spectral
 from lpcfg.train.estimators.em import (
     Corpus,
     EmConfig,
@@ -34,7 +35,6 @@ from lpcfg.train.estimators.em import (
     split,
 )
 from lpcfg.train.estimators.moments import Smoothing
-from lpcfg.train.estimators.registry import em, spectral
 from lpcfg.train.estimators.spectral import SpectralConfig
 from lpcfg.trees.tree import Tree
 from tests import naive_em

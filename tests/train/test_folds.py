@@ -18,8 +18,8 @@ from lpcfg.parsing.results import Sentence
 from lpcfg.train.config import TrainingConfig, member
 from lpcfg.train.data.folds import FEWEST, LAG, HeldOut, split
 from lpcfg.train.data.treebank import Forest, forest_of, part_of, read_forest, strees_of
+from lpcfg.train.estimators import registry as estimators
 from lpcfg.train.estimators.registry import ESTIMATORS, Estimator, Job
-from lpcfg.train.estimators.registry import registry as estimators
 from lpcfg.train.pipeline import train
 from lpcfg.train.stages import Stages
 from lpcfg.trees.binarize import restore

@@ -19,7 +19,7 @@ from lpcfg.train.data.treebank import (
     read_forest,
     strees_of,
 )
-from lpcfg.train.estimators.registry import pcfg as counts
+from lpcfg.train.estimators import pcfg as counts
 
 TEXT = """
 (S (N dogs) (V bark))

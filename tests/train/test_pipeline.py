@@ -21,8 +21,8 @@ from lpcfg.parsing.results import Sentence
 from lpcfg.train.config import Member, TrainingConfig, config_of, member
 from lpcfg.train.data import treebank
 from lpcfg.train.data.treebank import read_forest
+from lpcfg.train.estimators import registry as estimators
 from lpcfg.train.estimators.registry import ESTIMATORS, Estimator, Job
-from lpcfg.train.estimators.registry import registry as estimators
 from lpcfg.train.pipeline import train, train_and_publish
 from lpcfg.train.summary import unseen
 from lpcfg.trees.brackets import read

@@ -19,6 +19,7 @@ from lpcfg.train.data.treebank import (
     node_rules,
     read_forest,
 )
+from lpcfg.train.estimators import pivot
 from lpcfg.train.estimators.pivot import (
     PivotConfig,
     PivotEmConfig,
@@ -26,7 +27,6 @@ from lpcfg.train.estimators.pivot import (
     joint_states,
     positive_terms,
 )
-from lpcfg.train.estimators.registry import pivot
 from lpcfg.train.estimators.spectral import project
 from lpcfg.trees.binarize import binarize
 from lpcfg.trees.brackets import read_string

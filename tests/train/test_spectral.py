@@ -20,8 +20,8 @@ from lpcfg.train.data.treebank import (
     node_entries,
     node_rules,
 )
-from lpcfg.train.estimators.registry import pcfg as counts
-from lpcfg.train.estimators.registry import spectral
+from lpcfg.train.estimators import pcfg as counts
+from lpcfg.train.estimators import spectral
 from lpcfg.train.estimators.spectral import SpectralConfig, SpectralReport, estimate, project
 from lpcfg.train.stages import Stages
 from lpcfg.trees.binarize import binarize

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from lpcfg.errors import InputError, TreebankError
 from lpcfg.text.files import Source, texts
+from lpcfg.trees import brackets
 from lpcfg.trees.binarize import (
     LEAF_MARK,
     binarize,
@@ -26,7 +27,6 @@ from lpcfg.trees.binarize import (
     unescape,
 )
 from lpcfg.trees.brackets import (
-    brackets,
     collector_paused,
     parse_tree,
     ptb_escape,

@@ -35,9 +35,9 @@ from lpcfg.train.data.treebank import (
     unmarked,
 )
 from lpcfg.train.distributed import connected, map_members
+from lpcfg.train.estimators import pcfg as counts
 from lpcfg.train.estimators.em import Choose
 from lpcfg.train.estimators.registry import Job
-from lpcfg.train.estimators.registry import pcfg as counts
 from lpcfg.train.stages import Progress, Stages, silent
 from lpcfg.train.summary import Facts, TrainReport, card, sizes, symbol_counts, unseen
 from lpcfg.trees.binarize import binarize

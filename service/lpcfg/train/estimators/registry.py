@@ -9,8 +9,8 @@ from typing import Any, Protocol
 from lpcfg.errors import TrainingError
 from lpcfg.grammar.tables import Grammar, Ints, Tables
 from lpcfg.train.data.treebank import Forest
-from lpcfg.train.estimators.registry import clustering, em, pivot, spectral
-from lpcfg.train.estimators.registry import pcfg as counts
+from lpcfg.train.estimators import clustering, em, pivot, spectral
+from lpcfg.train.estimators import pcfg as counts
 from lpcfg.train.stages import Stages
 
 Facts = Mapping[str, object]
