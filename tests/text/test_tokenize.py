@@ -127,7 +127,7 @@ def test_offsets_count_code_points_of_the_callers_text() -> None:
     ]
 
 
-TABLE = Path(__file__).parent / "golden" / "tokens.txt"
+TABLE = Path(__file__).parents[1] / "golden" / "tokens.txt"
 
 
 def table() -> list[tuple[str, str]]:
