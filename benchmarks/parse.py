@@ -35,6 +35,7 @@ from lpcfg.models.model import Model, from_bundle
 from lpcfg.models.store.versions import load
 from lpcfg.parsing.parser import Parser
 from lpcfg.parsing.results import Sentence
+from lpcfg.parsing.sentences import sentence_from_tree
 from lpcfg.trees.brackets import read
 from lpcfg.trees.normalize import normalize
 from lpcfg.trees.tree import Tree
@@ -52,8 +53,8 @@ AGREEMENT = 1e-3
 START = """
 import sys, time
 started = time.perf_counter()
-from lpcfg.analysis import Sentence
-from lpcfg.parser import Parser
+from lpcfg.parsing.results import Sentence
+from lpcfg.parsing.parser import Parser
 imported = time.perf_counter()
 parser = Parser.load(sys.argv[1], sys.argv[2])
 loaded = time.perf_counter()
@@ -92,7 +93,7 @@ def measure(arguments: argparse.Namespace) -> Iterator[Record]:
     model = from_bundle(load(arguments.model, arguments.store))
     check_agreement(model, gold)
     parser = Parser(model)
-    parser.parse(sentences_of(gold[:1]))
+    parser.parse(list(map(sentence_from_tree, gold[:1])))
     about = {
         "model": arguments.model,
         "states": model.states,
@@ -119,11 +120,6 @@ def _records(
         yield start(arguments.model, arguments.store, gold[0].tokens(), cache)
 
 
-def sentences_of(gold: Sequence[Tree]) -> list[Sentence]:
-    """The words of the trees, without their tags."""
-    return [Sentence(tuple(tree.tokens())) for tree in gold]
-
-
 def check_agreement(model: Model, gold: Sequence[Tree]) -> None:
     """Ends the program unless whole charts of short sentences have the exact engine's p(x)."""
     short = (tree for tree in gold if len(tree.tokens()) <= CHECKED_WORDS)
@@ -133,7 +129,7 @@ def check_agreement(model: Model, gold: Sequence[Tree]) -> None:
         for member in model.members or (model.coarse,):
             alone = replace(model, members=(member,), fallback=None)
             parser = Parser(alone, thresholds=nothing_out)
-            (sentence,) = sentences_of([tree])
+            sentence = sentence_from_tree(tree)
             (found,) = parser.parse([sentence])
             right = inside(member, parser._emissions(sentence)).probability
             if found.status != "parsed" and right.sign == 0:
@@ -169,7 +165,7 @@ def summary(seconds: Sequence[float]) -> Record:
 
 def throughput(parser: Parser, gold: Sequence[Tree], threads: int) -> Record:
     """Sentences a second by the clock, each thread taking the next sentence."""
-    sentences = sentences_of(gold)
+    sentences = list(map(sentence_from_tree, gold))
     with ThreadPoolExecutor(threads) as pool:
         started = time.perf_counter()
         parts = list(pool.map(lambda one: timed(parser, [one]), sentences))
@@ -207,7 +203,9 @@ def pruned(model: Model, gold: Sequence[Tree], scale: float) -> Record:
     if scale == 0:
         thresholds = replace(thresholds, item=math.ulp(0.0))
         gold = [tree for tree in gold if len(tree.tokens()) <= UNPRUNED_WORDS]
-    analyses, seconds = timed(Parser(model, thresholds=thresholds), sentences_of(gold))
+    analyses, seconds = timed(
+        Parser(model, thresholds=thresholds), list(map(sentence_from_tree, gold))
+    )
     trees = [one.parses[0].tree if one.parses else None for one in analyses]
     return {
         "what": "pruning",
@@ -228,7 +226,7 @@ def profile(parser: Parser, gold: Sequence[Tree]) -> Record:
         stack.enter_context(_watched(spent, "fine", fine, "posteriors"))
         stack.enter_context(_watched(spent, "fine", fine, "tree_ratio"))
         stack.enter_context(_watched(spent, "decode", decode, "best"))
-        _, seconds = timed(parser, sentences_of(gold))
+        _, seconds = timed(parser, list(map(sentence_from_tree, gold)))
     parts = {name: 1000 * value / len(seconds) for name, value in spent.items()}
     parts["python"] = 1000 * sum(seconds) / len(seconds) - sum(parts.values())
     return {

@@ -23,12 +23,12 @@ from benchmarks.treebanks import TAGS
 from lpcfg.engine.pruned import decode, fine, kernels
 from lpcfg.engine.pruned.coarse import Coarse, Pruned, Thresholds
 from lpcfg.evaluation.brackets import score
-from lpcfg.evaluation.run import sentence_of
 from lpcfg.grammar.lexicon import Emitter
 from lpcfg.models.model import Model
 from lpcfg.parsing.parser import Parser
 from lpcfg.parsing.readout import Labels
 from lpcfg.parsing.results import Sentence
+from lpcfg.parsing.sentences import sentence_from_tree
 from lpcfg.train.config import TrainingConfig, member
 from lpcfg.train.data.features import SIMPLE_TEMPLATES
 from lpcfg.train.pipeline import train
@@ -113,7 +113,13 @@ def _trained(
         for variant, divided in ((SIGNED, False), (DIVIDED, True)):
             scores = {
                 f"f1_{tags}": score(
-                    (tree, signed.tree(sentence_of(tree, tags), divided=divided)) for tree in gold
+                    (
+                        tree,
+                        signed.tree(
+                            sentence_from_tree(tree, tagged=tags == "gold"), divided=divided
+                        ),
+                    )
+                    for tree in gold
                 ).brackets.f1
                 for tags in TAGS
             }

@@ -9,9 +9,10 @@ from pathlib import Path
 from benchmarks.environment import ROOT
 
 from lpcfg.evaluation.brackets import score
-from lpcfg.evaluation.run import Tags, sentence_of
+from lpcfg.evaluation.run import Tags
 from lpcfg.parsing.parser import Parser
 from lpcfg.parsing.results import Analysis
+from lpcfg.parsing.sentences import sentence_from_tree
 from lpcfg.trees.brackets import read
 from lpcfg.trees.normalize import normalize
 from lpcfg.trees.tree import Tree
@@ -35,7 +36,7 @@ def dev_trees(bank: Path) -> list[Tree]:
 
 def parsed(parser: Parser, gold: Sequence[Tree], tags: Tags) -> tuple[list[Analysis], float]:
     """Analyses, and the CPU seconds that they took once everything was warm."""
-    sentences = [sentence_of(tree, tags) for tree in gold]
+    sentences = [sentence_from_tree(tree, tagged=tags == "gold") for tree in gold]
     parser.parse(sentences[:1])
     start = time.process_time()
     return parser.parse(sentences), time.process_time() - start

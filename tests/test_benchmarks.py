@@ -10,10 +10,10 @@ from benchmarks.estimators import CLIMBING, DEFAULT, LATENT
 from benchmarks.page import put
 from benchmarks.spectral_tables import DIVIDED, SIGNED, VARIANTS, WHOLE, Signed
 
-from lpcfg.evaluation.run import sentence_of
 from lpcfg.models.model import Model
 from lpcfg.parsing.parser import Parser
 from lpcfg.parsing.results import Options
+from lpcfg.parsing.sentences import sentence_from_tree
 from tests import small_models
 from tests.small_models import SMALL
 
@@ -38,7 +38,7 @@ def test_with_magnitudes_the_benchmark_decodes_as_the_parser_does() -> None:
     parser = Parser(model)
     signed = Signed(model, parser)
     for tree in small_models.trees():
-        sentence = sentence_of(tree, "predicted")
+        sentence = sentence_from_tree(tree)
         (found,) = parser.parse([sentence], Options())
         assert signed.tree(sentence, magnitudes=True) == found.parses[0].tree
 
@@ -47,7 +47,7 @@ def test_only_undivided_marginals_depend_on_the_sign_of_p() -> None:
     model = small_models.spectral()
     other = flipped(model)
     one, two = Signed(model, Parser(model)), Signed(other, Parser(other))
-    sentences = [sentence_of(tree, "predicted") for tree in small_models.trees()]
+    sentences = [sentence_from_tree(tree) for tree in small_models.trees()]
     for sentence in sentences:
         assert one.tree(sentence, divided=True) == two.tree(sentence, divided=True)
         assert one.tree(sentence, divided=True) == one.tree(sentence)  # p(x) > 0

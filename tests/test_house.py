@@ -40,7 +40,11 @@ INSIDE = {
     "grammar": ({"tables"}, {"tagging", "known"}, {"lexicon"}),
     "engine": ({"exact", "pruned"},),
     "models": ({"store", "calibration_map"}, {"model"}),
-    "parsing": ({"results"}, {"readout", "tree_probability", "to_json"}, {"parser"}),
+    "parsing": (
+        {"results"},
+        {"readout", "sentences", "tree_probability", "to_json"},
+        {"parser"},
+    ),
     "evaluation": ({"brackets", "calibration"}, {"run"}),
     "train": (
         {"stages"},

@@ -10,8 +10,8 @@ import pytest
 
 from lpcfg.parsing.parser import Parser
 from lpcfg.parsing.results import Analysis, Options, Sentence
+from lpcfg.parsing.sentences import sentences_in
 from lpcfg.parsing.to_json import analysis_json, marginals_json
-from lpcfg.text.tokenize import segment
 from lpcfg.trees.brackets import parse_tree, ptb_escape, write
 from lpcfg.trees.draw import svg
 
@@ -30,23 +30,9 @@ def parser() -> Parser:
     return Parser.load("en", CHECKOUT / "model_store")
 
 
-def sentences_of(text: str) -> list[Sentence]:
-    return [
-        Sentence(
-            tokens=tuple(token.text for token in one.tokens),
-            text=one.text,
-            start=one.start,
-            end=one.end,
-            forms=tuple(token.form for token in one.tokens),
-            offsets=tuple((token.start, token.end) for token in one.tokens),
-        )
-        for one in segment(text)
-    ]
-
-
 def analysed(parser: Parser, text: str) -> list[Analysis]:
     """The analyses of a text, of which everything holds that holds of any."""
-    analyses = parser.parse(sentences_of(text), Options(k=2))
+    analyses = parser.parse(list(sentences_in(text)), Options(k=2))
     for analysis in analyses:
         check_answer(analysis_json(analysis), text)
         check_trees(analysis)
@@ -109,7 +95,7 @@ def test_people_are_answered(case: dict[str, Any], parser: Parser) -> None:
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["name"])
 def test_charts_show_what_people_can_read(case: dict[str, Any], parser: Parser) -> None:
-    for sentence in sentences_of(case["text"]):
+    for sentence in sentences_in(case["text"]):
         # 335 words have tens of thousands of spans, nearly all next to impossible.
         shown = marginals_json(parser.marginals(sentence, threshold=1e-6))
         assert (shown["reason"] is None) == (shown["status"] == "parsed")

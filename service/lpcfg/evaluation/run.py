@@ -15,6 +15,7 @@ from lpcfg.grammar.tables import Bools, Doubles
 from lpcfg.parsing.parser import Parser
 from lpcfg.parsing.readout import constituents_of
 from lpcfg.parsing.results import Analysis, Options, Sentence
+from lpcfg.parsing.sentences import sentence_from_tree
 from lpcfg.trees.tree import Tree
 
 Progress = Callable[[str, int, int], None]
@@ -117,7 +118,7 @@ def measure(
     Spans are looked at afterwards, by so many workers, so that parsing is timed alone.
     """
     show = progress or (lambda *_: None)
-    sentences = [sentence_of(tree, tags) for tree in gold]
+    sentences = [sentence_from_tree(tree, tagged=tags == "gold") for tree in gold]
     options = Options(objective=objective)
     parser.parse(sentences[:1], options)  # whatever has to be loaded or compiled
     analyses, seconds = _parsed(parser, sentences, options, show)
@@ -129,14 +130,6 @@ def measure(
         negative=sum(analysis.negative for analysis in analyses),
         clipped_mass=sum(analysis.clipped_mass for analysis in analyses) / len(analyses),
     )
-
-
-def sentence_of(tree: Tree, tags: Tags) -> Sentence:
-    """What a parser is told of a gold tree."""
-    leaves = tree.leaves()
-    words = tuple(leaf.word or "" for leaf in leaves)
-    given = tuple(leaf.label for leaf in leaves) if tags == "gold" else None
-    return Sentence(tokens=words, tags=given)
 
 
 def _parsed(
@@ -185,7 +178,7 @@ def _examined(parser: Parser, tags: Tags, gold: Sequence[Tree]) -> Examined:
     trees: list[Tree | None] = []
     raw, served, correct = [np.empty(0)], [np.empty(0)], [np.empty(0, np.bool_)]
     for tree in gold:
-        sentence = sentence_of(tree, tags)
+        sentence = sentence_from_tree(tree, tagged=tags == "gold")
         analysis, table = parser.examine(sentence)
         trees.append(_tree(analysis))
         if table is None:

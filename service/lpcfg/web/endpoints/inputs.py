@@ -7,9 +7,9 @@ import numpy as np
 
 from lpcfg.errors import InputError, LimitError
 from lpcfg.parsing.results import Constraint, Sentence
+from lpcfg.parsing.sentences import sentence_from_text, sentence_from_tokens, sentences_in
 from lpcfg.protocol.schemas import TokensInput, counted
 from lpcfg.settings import Settings
-from lpcfg.text.tokenize import Token, segment, tokenize
 from lpcfg.trees.brackets import parse_tree
 from lpcfg.trees.normalize import normalize
 from lpcfg.trees.tree import Tree
@@ -38,21 +38,19 @@ def sentences_of(
         return [
             sentence_of(one, settings, f"/sentences/{number}") for number, one in enumerate(given)
         ]
-    found = segment(text or "")
+    found = list(sentences_in(text or ""))
     check_count("sentences", len(found), settings.max_sentences, "/text")
-    sentences = []
     for one in found:
         _check_length(len(one.tokens), settings, "/text", f" that begins at {one.start}")
-        sentences.append(_of_tokens(one.text, one.start, one.end, one.tokens))
-    return sentences
+    return found
 
 
 def sentence_of(given: AnyInput, settings: Settings, pointer: str) -> Sentence:
     """One sentence, given as text or as tokens."""
     if isinstance(given, str):
-        tokens = tokenize(given)
-        _check_length(len(tokens), settings, pointer)
-        return _of_tokens(given, 0, len(given), tokens)
+        sentence = sentence_from_text(given)
+        _check_length(len(sentence.tokens), settings, pointer)
+        return sentence
     _check_length(len(given.tokens), settings, f"{pointer}/tokens")
     for number, one in enumerate(given.constraints):
         if one.end > len(given.tokens):
@@ -61,12 +59,8 @@ def sentence_of(given: AnyInput, settings: Settings, pointer: str) -> Sentence:
                 f"{one.end}: `start` and `end` count tokens from 0",
                 pointer=f"{pointer}/constraints/{number}/end",
             )
-    return Sentence(
-        tokens=tuple(given.tokens),
-        tags=None if given.tags is None else tuple(given.tags),
-        constraints=tuple(Constraint(one.start, one.end, one.label) for one in given.constraints),
-        id=given.id,
-    )
+    constraints = [Constraint(one.start, one.end, one.label) for one in given.constraints]
+    return sentence_from_tokens(given.tokens, given.tags, constraints, given.id)
 
 
 def check_tags(sentence: Sentence, known: Collection[str]) -> None:
@@ -77,17 +71,6 @@ def check_tags(sentence: Sentence, known: Collection[str]) -> None:
                 f"expected null or a tag of the model's, got {tag!r}: use one of {' '.join(known)}",
                 pointer=f"/tags/{number}",
             )
-
-
-def _of_tokens(text: str, start: int, end: int, tokens: Sequence[Token]) -> Sentence:
-    return Sentence(
-        tokens=tuple(token.text for token in tokens),
-        forms=tuple(token.form for token in tokens),
-        offsets=tuple((token.start, token.end) for token in tokens),
-        text=text,
-        start=start,
-        end=end,
-    )
 
 
 def _check_length(tokens: int, settings: Settings, pointer: str, which: str = "") -> None:
