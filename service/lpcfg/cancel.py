@@ -1,4 +1,4 @@
-"""Stop long work: by a deadline, or because nobody waits for it any more."""
+"""Stop long work at a deadline, or when its result is no longer wanted."""
 
 import time
 from dataclasses import dataclass, field
@@ -8,26 +8,26 @@ from lpcfg.errors import DeadlineError, Stopped
 
 @dataclass(slots=True)
 class Stop:
-    """Asked between steps of long work: raises when the work is no longer wanted."""
+    """A signal that long work checks between its steps. `check` raises when the work should end."""
 
     deadline: float | None = None
-    """On the clock of time.monotonic."""
+    """A time on the clock of time.monotonic."""
     cancelled: bytearray = field(default_factory=lambda: bytearray(1))
-    """One byte, in memory that compiled code looks at too."""
+    """One byte, in memory that compiled code can read too."""
 
     @classmethod
     def after(cls, seconds: float) -> "Stop":
-        """Stops work this long from now."""
+        """Create a signal that stops the work so many seconds from now."""
         return cls(deadline=time.monotonic() + seconds)
 
     def cancel(self) -> None:
-        """Stops the work, from any thread."""
+        """Stop the work. Any thread may call this."""
         self.cancelled[0] = 1
 
     def check(self) -> None:
-        """Raises Stopped once cancelled, DeadlineError once the deadline has passed."""
+        """Raise Stopped once cancelled, and DeadlineError once the deadline has passed."""
         if self.cancelled[0]:
-            raise Stopped("the work was cancelled before it was done: nobody waits for it any more")
+            raise Stopped("the work was cancelled before it was done: its caller stopped waiting")
         if self.deadline is not None and time.monotonic() >= self.deadline:
             raise DeadlineError(
                 "the deadline passed before the work was done: send less at once or allow more time"

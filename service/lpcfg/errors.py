@@ -1,26 +1,26 @@
-"""What can go wrong, as one hierarchy. Imports nothing.
+"""The errors this package raises on purpose, as one hierarchy. This module imports nothing.
 
     LpcfgError
-    ├── TreebankError      brackets that are not trees; knows source, line and column
+    ├── TreebankError      text that is not bracketed trees; has source, line and column
     ├── GrammarError       tables, rules or symbols that contradict each other
-    ├── TrainingError      a treebank or setting nothing can be learned from
-    ├── StoreError         a model that is absent, torn, altered or cannot be written
-    ├── SettingsError      a setting outside what it may be
-    ├── InputError         what a caller asked for cannot be answered as asked
-    │   └── LimitError     … because it exceeds a stated limit; knows limit and value
-    └── Stopped            work was cancelled or ran out of its time
+    ├── TrainingError      a treebank or setting from which nothing can be learned
+    ├── StoreError         a stored model that is missing, incomplete, changed or not writable
+    ├── SettingsError      a setting with a value that is not allowed
+    ├── InputError         a request that cannot be answered as it stands
+    │   └── LimitError     … because it exceeds a stated limit; has limit and value
+    └── Stopped            work was cancelled or ran out of time
         └── DeadlineError  … because its deadline passed
 
-A message says what was expected, what came, where, and the cure.
+A message says what was expected, what came instead, where, and what to do.
 """
 
 
 class LpcfgError(Exception):
-    """Every error this package raises on purpose."""
+    """Base class of every error this package raises on purpose."""
 
 
 class TreebankError(LpcfgError):
-    """Text that should have been bracketed trees and is not."""
+    """Text that was expected to be bracketed trees and is not."""
 
     def __init__(self, problem: str, *, source: str, line: int, column: int) -> None:
         super().__init__(f"{source}:{line}:{column}: {problem}")
@@ -39,15 +39,15 @@ class TrainingError(LpcfgError):
 
 
 class StoreError(LpcfgError):
-    """A stored model that is absent, torn, altered, or cannot be written."""
+    """A stored model that is missing, incomplete, changed, or cannot be written."""
 
 
 class SettingsError(LpcfgError):
-    """A setting whose value is not one it may have."""
+    """A setting with a value that is not allowed."""
 
 
 class InputError(LpcfgError):
-    """A request that cannot be answered as asked. `pointer` says where, as a JSON pointer."""
+    """A request that cannot be answered as it stands. `pointer` is a JSON pointer to the fault."""
 
     def __init__(self, message: str, *, pointer: str = "") -> None:
         super().__init__(message)

@@ -1,4 +1,4 @@
-"""Everything that can be set from outside, as one frozen object read from the environment once."""
+"""Settings of the process: one frozen object, read from the environment once."""
 
 import os
 from pathlib import Path
@@ -14,18 +14,18 @@ PREFIX = "LPCFG_"
 
 
 def _default_store() -> str:
-    """`model_store` of the checkout this code runs from, else of the current folder."""
+    """Find `model_store` in the checkout this code runs from, or else in the current folder."""
     beside_the_code = Path(__file__).resolve().parents[2] / "model_store"
     return str(beside_the_code if beside_the_code.is_dir() else Path("model_store"))
 
 
 def _cores() -> int:
-    """Cores this process may use, which a container often makes fewer than the machine has."""
+    """Count the cores this process may use: in a container, often fewer than the machine has."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
 
 
 class Settings(BaseSettings):
-    """`LPCFG_<NAME>` in the environment sets the field `<name>`; docs/settings.md lists them."""
+    """All settings. `LPCFG_<NAME>` in the environment sets the field `<name>`."""
 
     model_config = SettingsConfigDict(env_prefix=PREFIX, frozen=True, extra="ignore")
 
@@ -108,7 +108,7 @@ class Settings(BaseSettings):
 
 
 def read_settings(**given: Any) -> Settings:
-    """The settings of this process: what is given (and not None), else the environment's."""
+    """Read the settings: from the arguments that are not None, else from the environment."""
     try:
         return Settings(**{name: value for name, value in given.items() if value is not None})
     except ValidationError as error:

@@ -260,6 +260,6 @@ def test_a_chart_is_left_as_it_is_once_nobody_wants_it(
     monkeypatch.setattr(kernels, "build_chart", watched)
     coarse = coarse_of(case.coarse)
     assert isinstance(coarse.prune(case.emissions, NOTHING_OUT), Pruned)
-    with pytest.raises(Stopped, match="nobody waits for it any more"):
+    with pytest.raises(Stopped, match="its caller stopped waiting"):
         coarse.prune(case.emissions, NOTHING_OUT, stop=Unwanted())
     assert [len(chart.symbol) > 0 for chart in built] == [True, False]

@@ -1,1 +1,1 @@
-"""Grammars: the notation and its tables, words, tags, and grammars that are given."""
+"""Grammars: the notation and its tables, the lexicon, the tagger, and grammars given by hand."""

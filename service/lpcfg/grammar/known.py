@@ -1,6 +1,7 @@
-"""A known L-PCFG (t, q, π): read from a file, sampled from, its trees enumerated.
+"""A known L-PCFG (t, q, π): read it from a file, sample trees from it, enumerate its trees.
 
-For trying the theory: sample trees, train on them, score the enumerated trees. The file is TOML:
+Use it to try the theory: sample trees, train on them, and compare p(tree) with the true value.
+The file is TOML:
 
     [states]                      # m of every symbol
     S = 2
@@ -17,8 +18,8 @@ For trying the theory: sample trees, train on them, score the enumerated trees. 
     dog = [0.9]
     cat = [0.1]
 
-For every state of a symbol with rules, all its rules' numbers sum to 1; for every state of a
-symbol with words, all its words' numbers do. A symbol has rules or words, never both.
+For every state of a symbol, the numbers of all its rules, or of all its words, sum to 1. A symbol
+has rules or words, never both.
 """
 
 import tomllib
@@ -37,16 +38,17 @@ from lpcfg.grammar.tables import Doubles, Grammar, Tables
 from lpcfg.trees.tree import Tree
 
 SUM_TOLERANCE = 1e-6
-"""How far a sum of probabilities may be from 1: thirds are written by hand with six decimals."""
+"""How far a sum of probabilities may be from 1. Thirds written with six decimals are within it."""
 
 _SECTIONS = ("states", "root", "rules", "words")
-_PATIENCE = 1000  # so many trees in a row beyond max_words, and sampling gives up
+_PATIENCE = 1000  # sampling gives up after this many trees in a row beyond max_words
 
 
 def sample_trees(tables: Tables, count: int, *, seed: int, max_words: int = 200) -> Iterator[Tree]:
-    """`count` s-trees drawn from p(tree | at most max_words words); the same for the same seed.
+    """Draw `count` s-trees from p(tree | at most max_words words).
 
-    The tables are an L-PCFG: C = t, c∞ = q, c¹ = π, all non-negative, sums as they should be.
+    The tables must be an L-PCFG: C = t, c∞ = q, c¹ = π, with no negative number and with sums of 1.
+    The same seed gives the same trees.
     """
     sampler = _Sampler.of(tables)
     random = Random(seed)
@@ -87,7 +89,7 @@ def _check_distribution(where: str, lowest: float, total: float) -> None:
 
 
 def _rule_sums(tables: Tables) -> dict[tuple[str, int], tuple[float, float]]:
-    """(in-terminal, state) → its least probability, and the sum of all."""
+    """Compute the least and the sum of the rule probabilities of each (in-terminal, state)."""
     grammar = tables.grammar
     sums = _no_sums(tables, range(grammar.n_internal))
     for r, (a, _, _) in enumerate(grammar.rules.tolist()):
@@ -102,7 +104,7 @@ def _rule_sums(tables: Tables) -> dict[tuple[str, int], tuple[float, float]]:
 
 
 def _word_sums(tables: Tables) -> dict[tuple[str, int], tuple[float, float]]:
-    """(preterminal, state) → its least probability, and the sum of all."""
+    """Compute the least and the sum of the word probabilities of each (preterminal, state)."""
     grammar = tables.grammar
     sums = _no_sums(tables, range(grammar.n_internal, grammar.n_symbols))
     for e, (a, _) in enumerate(grammar.entries.tolist()):
@@ -119,7 +121,10 @@ def _no_sums(tables: Tables, symbols: range) -> dict[tuple[str, int], tuple[floa
 
 @dataclass(frozen=True, eq=False)
 class _Choice:
-    """What a state of a symbol may become: (left, right) states or a word, chosen by weight."""
+    """The possible outcomes of one state of a symbol, with their probabilities.
+
+    An outcome is a pair of states (left, right) or a word.
+    """
 
     symbol: str
     outcomes: tuple[Any, ...]
@@ -130,7 +135,7 @@ class _Choice:
         possible = [(outcome, w) for outcome, w in zip(outcomes, weights, strict=True) if w > 0]
         total = sum(w for _, w in possible)
         cumulative = [w / total for w in accumulate(w for _, w in possible)]
-        cumulative[-1] = 1.0  # whatever the rounding, no random number in [0, 1) lies beyond
+        cumulative[-1] = 1.0  # rounding may leave it below 1, and random numbers reach almost 1
         return cls(symbol, tuple(outcome for outcome, _ in possible), tuple(cumulative))
 
     def draw(self, random: Random) -> Any:
@@ -139,7 +144,7 @@ class _Choice:
 
 @dataclass(frozen=True, eq=False)
 class _Sampler:
-    """States of all symbols are numbered as c¹ lists them: `tables.root_offset`."""
+    """The outcomes of all states. States are numbered in the order of c¹ (`tables.root_offset`)."""
 
     root: _Choice
     states: tuple[_Choice, ...]
@@ -164,13 +169,13 @@ class _Sampler:
         return cls(root, tuple(_Choice.of(*state) for state in states))
 
     def draw(self, random: Random, max_words: int) -> Tree | None:
-        """One tree, or None when it would have more than max_words words."""
+        """Draw one tree. Return None if it would have more than max_words words."""
         agenda: list[_Choice | str] = [self.states[self.root.draw(random)]]
         done: list[Tree] = []
-        words = 1  # those drawn and, for every state on the agenda, at least one to come
+        words = 1  # a lower bound: each state on the agenda will give at least one word
         while agenda:
             choice = agenda.pop()
-            if isinstance(choice, str):  # the name of a node whose children are done
+            if isinstance(choice, str):  # a node's name: its two children are finished
                 right, left = done.pop(), done.pop()
                 done.append(Tree(choice, (left, right)))
                 continue
@@ -187,9 +192,9 @@ class _Sampler:
 
 
 def enumerate_trees(tables: Tables, max_words: int) -> Iterator[tuple[Tree, float]]:
-    """Every s-tree of at most max_words words with p(tree) ≠ 0, shortest first (figure 4).
+    """Yield every s-tree of at most max_words words with p(tree) ≠ 0, shortest first (figure 4).
 
-    All trees of every length are held at once: for small grammars, or few words.
+    All trees are held in memory at once, so use this for small grammars or few words.
     """
     symbols = tables.grammar.symbols
     over: list[dict[int, list[tuple[Tree, Doubles]]]] = [{}]
@@ -214,7 +219,7 @@ def _leaf_trees(tables: Tables) -> dict[int, list[tuple[Tree, Doubles]]]:
 def _trees_over(
     tables: Tables, over: list[dict[int, list[tuple[Tree, Doubles]]]]
 ) -> dict[int, list[tuple[Tree, Doubles]]]:
-    """Every tree, by its symbol, with one word more than the longest so far."""
+    """Build every tree that has one word more than the longest so far, grouped by root symbol."""
     grammar = tables.grammar
     trees: dict[int, list[tuple[Tree, Doubles]]] = {}
     for r, (a, b, c) in enumerate(grammar.rules.tolist()):
@@ -229,7 +234,7 @@ def _trees_over(
 
 
 def read_lpcfg(path: str | Path) -> Tables:
-    """The L-PCFG of a TOML file in the form this module's documentation shows."""
+    """Read an L-PCFG from a TOML file. The module's docstring shows the form."""
     try:
         document = tomllib.loads(Path(path).read_text(encoding="utf-8"))
     except OSError as error:

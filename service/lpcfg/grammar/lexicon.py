@@ -1,23 +1,23 @@
-"""Words → terminals: known words, signatures of rare and unknown ones, and their weights.
+"""The lexicon: maps words to terminals, and weighs the preterminals over each word.
 
-The weight of preterminal a over word x is p(x | a) = p(a | x) p(x) / p(a). A word that was seen
-keeps its own counts and leans on its signature's tags with the strength of `SIGNATURE_WORDS`
-occurrences; an unknown word has its signature's alone. Signatures back off from fine to coarse
-("lower case, ends in -tion", "… -on", "… -n", "lower case, one hyphen", "lower case"), each level
-interpolated with the next. A chain of labels the word was not seen with has its share of the
-word's tag: p(a | x) = p(t | x) p(a | t, x), for a = `NP|NN` over the tag t = `NN`.
+The weight of preterminal a over word x is p(x | a) = p(a | x) p(x) / p(a). A word seen in training
+uses its own counts, plus the tags of its signature counted as `SIGNATURE_WORDS` occurrences. An
+unknown word uses the tags of its signature alone. Signatures back off from fine to coarse ("lower
+case, ends in -tion", "… -on", "… -n", "lower case, one hyphen", "lower case"), and each level is
+interpolated with the next. Unary chains are shared by all words with a tag: for a = `NP|NN` over
+the tag t = `NN`, p(a | x) = p(t | x) p(a | t, x), where p(a | t, x) leans on p(a | t).
 
-With a tag model, what stands around a word has a say in its tag: p(t | x) becomes
+With a tag model, the neighbours of a word also count: p(t | x) becomes
 
-    (1 − ε) p(t | x, neighbours)^γ · p(t | x)^(1 − γ) / (their sum over t) + ε p(t | x)
+    (1 − ε) p(t | x, neighbours)^g · p(t | x)^(1 − g) / (the sum of this over t) + ε p(t | x)
 
-for ε = `ALONE`. Weights keep their form, p(a | x) p(x) / p(a): a "scaled likelihood", as where a
-neural network stands under a hidden Markov model. So the p(tree) of all trees over all sentences no
-longer sum to one, and p(sentence) is a score. It compares trees of one sentence: p(tree | sentence)
-and all posteriors are probabilities, as before.
+with ε = `ALONE` and g = `TagModel.gamma`. The weights keep the form p(a | x) p(x) / p(a), known as
+a "scaled likelihood" where a neural network stands below a hidden Markov model. The p(tree) of all
+trees over all sentences then no longer sum to one, so p(sentence) is only a score. It still
+compares trees of one sentence: p(tree | sentence) and all posteriors remain probabilities.
 
 A threshold of 0 makes the lexicon literal: every word is its own terminal with weight
-count(a → x) / count(a), and a word never seen has no preterminal at all.
+count(a → x) / count(a), and an unknown word has no preterminal.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -35,43 +35,44 @@ from lpcfg.grammar.tagging import N_CODES, TagModel, scores, shape
 from lpcfg.trees.binarize import split_chain
 
 MARK = "\x00"
-"""Stands before terminals that are classes of words; no token contains it."""
+"""First character of the terminals that stand for classes of words. No token contains it."""
 ANY = MARK + "any"
 """The class of every word that a preterminal was not seen with."""
 
 SIGNATURE_WORDS = 1.0
-"""How many occurrences of a word its signature's tags weigh as much as."""
+"""The tags of a word's signature count as much as this many occurrences of the word."""
 CHAIN_WORDS = 2.0
-"""How many occurrences of a word and tag the tag's usual chains weigh as much as."""
+"""The usual chains over a tag count as much as this many occurrences of the word with the tag."""
 LEVEL_WORDS = 4.0
-"""How many tokens of a signature the next coarser signature weighs as much as."""
+"""The next coarser signature counts as much as this many tokens of a signature."""
 RARE_AT_MOST = 10
-"""Words seen up to so often say which tags unknown words of their signature have."""
+"""Words seen at most this often train the tags of unknown words with their signature."""
 LEAST_OF_A_TERMINAL = 5
-"""Rare tokens that a signature needs to be a terminal with vectors of its own."""
+"""Rare tokens that a signature needs before it becomes a terminal with vectors of its own."""
 LEAST_SHARE = 1e-4
-"""Candidates whose p(a | x) is below this share of the best one's are left out."""
+"""Candidates are dropped when their p(a | x) is below this share of the best candidate's."""
 OTHER_CASE_WORDS = 1.0
-"""How many occurrences of an unknown word its other spelling in case (`THE`: `the`) weighs as."""
+"""An unknown word's other spelling (`THE`: `the`) counts as much as this many occurrences."""
 ALONE = 0.1
-"""ε, what the lexicon has of p(t | x) whatever is around the word: likely tags stay candidates.
+"""ε, the share of p(t | x) that ignores the neighbours, so that likely tags stay candidates.
+
 At 0, two sentences of gum/dev find no tree over all their words; at 0.1 none, and F1 is the same.
 """
 UNSEEN_WORDS = 0.5
-"""How many occurrences an unknown word is taken to have had."""
+"""An unknown word is treated as if it had occurred this many times."""
 CACHED_WORDS = 100_000
-"""Words whose candidates an Emitter remembers."""
+"""How many words' candidates an Emitter remembers."""
 
 ENGLISH_ENDINGS = (
     *("ation", "ition", "ology", "graphy", "ment", "ness", "less", "able", "ible", "ical", "ious"),
     *("eous", "ized", "ised", "izes", "ises", "izing", "ising", "ship", "ward", "wise", "ally"),
     *("tive", "ative", "like", "based", "specific", "ated", "ates", "ating", "ular", "ase", "osis"),
 )
-"""Endings that say more of an English word's tag than its last three letters do."""
+"""Word endings that predict the tag of an English word better than its last three letters."""
 
 
 def english_signatures(word: str) -> list[str]:
-    """Signatures of an English word, from fine to coarse."""
+    """List the signatures of an English word, from fine to coarse."""
     lower = word.lower()
     chain = neutral_signatures(word)
     endings = [s for s in ENGLISH_ENDINGS if lower.endswith(s) and len(lower) > len(s) + 1]
@@ -79,7 +80,7 @@ def english_signatures(word: str) -> list[str]:
 
 
 def neutral_signatures(word: str) -> list[str]:
-    """Signatures of a word of any language, from fine to coarse: last characters, shape, case."""
+    """List the signatures of a word of any language, from fine to coarse: ending, shape, case."""
     form = shape(word)
     lower = word.lower()
     longest = min(3, len(lower) - 1) if form[0] not in "NP" else 0
@@ -95,12 +96,12 @@ SIGNATURES: Mapping[str, Callable[[str], list[str]]] = {
 
 @dataclass(frozen=True, eq=False)
 class Lexicon:
-    """Counts of words and of signatures, and the terminals that both map to.
+    """Counts of words and signatures, and the terminal that each maps to.
 
-    Word x was seen as pairs word_start[x] : word_start[x + 1] of (pair_symbol, pair_count) and is
-    terminal `word_terminal[x]`. Signature s has tag t with probability share[s, t] and is terminal
-    `signature_terminal[s]`. Signatures of words seen rarely or never are looked up from fine to
-    coarse; `symbols` and `symbol_count` are those of the grammar.
+    Word x was seen with the pairs word_start[x] : word_start[x + 1] of (pair_symbol, pair_count)
+    and maps to terminal `word_terminal[x]`. Signature s has tag t with probability share[s, t] and
+    maps to terminal `signature_terminal[s]`. A word seen rarely or never is looked up by its
+    signatures, from fine to coarse. `symbols` and `symbol_count` are those of the grammar.
     """
 
     language: str
@@ -128,7 +129,7 @@ class Lexicon:
         rare_threshold: int = 3,
         language: str = "english",
     ) -> "Lexicon":
-        """The lexicon of `counts[k]` tokens of word pairs[k, 1] under preterminal pairs[k, 0]."""
+        """Build a lexicon: word pairs[k, 1] was seen under symbol pairs[k, 0] counts[k] times."""
         if language not in SIGNATURES:
             raise TrainingError(
                 f"expected a language among {', '.join(SIGNATURES)}, got {language!r}: "
@@ -170,7 +171,7 @@ class Lexicon:
 
     @cached_property
     def tags(self) -> tuple[str, ...]:
-        """The tags at the bottom of the preterminals, as people write them."""
+        """The tags at the bottom of the preterminals, as the treebank writes them."""
         return tags_of(self.symbols, self.symbol_count > 0)[0]
 
     @cached_property
@@ -196,21 +197,22 @@ class Lexicon:
 
     @cached_property
     def chain_share(self) -> Doubles:
-        """p(a | t) of every preterminal a with tag t."""
+        """p(a | t) of every preterminal a over its tag t."""
         of_tag = np.bincount(self.tag_of, self.symbol_count, len(self.tags))
         return self.symbol_count / np.maximum(of_tag[self.tag_of], 1)
 
     def seen_at_least(self, times: int) -> frozenset[str]:
-        """The words seen so often."""
+        """Return the words seen at least `times` times."""
         before = np.concatenate([[0], np.cumsum(self.pair_count, dtype=np.int64)])
         seen = np.diff(before[self.word_start])
         return frozenset(self.words[x] for x in np.flatnonzero(seen >= times))
 
     def candidates(self, word: str, tag: str | None = None) -> tuple[Ints, Doubles, int]:
-        """Preterminals that may stand over a word, their weights, and the word's terminal.
+        """Return the preterminals that may stand over a word, their weights, and the word's
+        terminal.
 
-        A tag from the caller admits just the preterminals that end in it, seen with the word or
-        not. A tag the treebank does not have is no help and is passed over.
+        With a tag from the caller, only preterminals that end in it are returned, whether or not
+        they were seen with the word. A tag that the treebank does not have is ignored.
         """
         if self.rare_threshold == 0:
             return self._literal(word)
@@ -233,7 +235,7 @@ class Lexicon:
         return symbols, counts[symbols] / self.symbol_count[symbols], x
 
     def _known(self, word: str) -> tuple[int | None, float]:
-        """The word, or an unknown word's other spelling in case, and how far its counts count."""
+        """Look up the word, or its other spelling in case, and how much its counts are trusted."""
         ids = self.word_ids
         if word in ids:
             return ids[word], 1.0
@@ -243,7 +245,7 @@ class Lexicon:
         return ids[other], min(1.0, OTHER_CASE_WORDS / self._counts(ids[other]).sum())
 
     def _counts(self, x: int) -> Doubles:
-        """How often the word was seen under every symbol."""
+        """Count how often the word was seen under every symbol."""
         pairs = slice(self.word_start[x], self.word_start[x + 1])
         counts = np.bincount(self.pair_symbol[pairs], self.pair_count[pairs], len(self.symbols))
         return counts.astype(np.float64)
@@ -253,7 +255,7 @@ class Lexicon:
         return next((ids[s] for s in SIGNATURES[self.language](word) if s in ids), 0)
 
     def _shares(self, counts: Doubles, signature: int, tag: int | None) -> Doubles:
-        """p(a | x) of every preterminal, from the word's own counts and its signature."""
+        """Compute p(a | x) of every preterminal from the word's own counts and its signature."""
         of_tag = np.bincount(self.tag_of, counts, len(self.tags))
         if tag is None:
             backed_off = of_tag + SIGNATURE_WORDS * self.share[signature]
@@ -267,7 +269,7 @@ class Lexicon:
 
 
 def tags_of(symbols: Sequence[str], preterminal: Bools) -> tuple[tuple[str, ...], Ints]:
-    """The distinct labels at the bottom of preterminals, and every preterminal's (0 elsewhere)."""
+    """Return the distinct tags of the preterminals, and the tag of each (0 elsewhere)."""
     bottoms = {a: split_chain(symbols[a])[-1] for a in np.flatnonzero(preterminal).tolist()}
     names = tuple(sorted(set(bottoms.values())))
     ids = {name: t for t, name in enumerate(names)}
@@ -279,7 +281,7 @@ def tags_of(symbols: Sequence[str], preterminal: Bools) -> tuple[tuple[str, ...]
 
 @dataclass(frozen=True, eq=False)
 class _Signatures:
-    """Signature names, whether each has rare tokens enough to be a terminal, and p(tag | it)."""
+    """Names of signatures, which of them are frequent enough to be terminals, and p(tag | s)."""
 
     names: tuple[str, ...]
     rare: NDArray[np.bool_]
@@ -288,7 +290,7 @@ class _Signatures:
 
 @dataclass(frozen=True, eq=False)
 class _Seen:
-    """A treebank's words as its lexicon is made from them."""
+    """The words of a treebank, from which its lexicon is built."""
 
     words: Sequence[str]
     pairs: Ints
@@ -302,11 +304,11 @@ class _Seen:
         return np.bincount(self.pairs[:, 1], self.counts, len(self.words)).astype(np.float64)
 
     def terminal(self, word: str, of_signature: Mapping[str, int]) -> int:
-        """The terminal of a rare word: its finest signature's."""
+        """Return the terminal of a rare word: that of its finest signature."""
         return next(of_signature[s] for s in self.chain_of(word) if s in of_signature)
 
     def signatures(self) -> _Signatures:
-        """Signatures of the rarer words, with tags interpolated from coarse to fine."""
+        """Collect the signatures of rare words, each interpolated with its next coarser one."""
         n_tags = int(self.tag_of.max(initial=-1)) + 1
         if self.rare_threshold == 0:
             return _Signatures((), np.empty(0, np.bool_), np.empty((0, n_tags)))
@@ -338,7 +340,7 @@ class _Seen:
 
 
 def _interpolate(tokens: Doubles, backoff: Sequence[int], overall: Doubles) -> Doubles:
-    """p(tag | signature), coarser signatures (which come first) filling in for finer ones."""
+    """Compute p(tag | signature). Coarser signatures come first and smooth the finer ones."""
     share = np.empty_like(tokens)
     for s, coarser in enumerate(backoff):
         below = share[coarser] if coarser >= 0 else overall / overall.sum()
@@ -347,9 +349,9 @@ def _interpolate(tokens: Doubles, backoff: Sequence[int], overall: Doubles) -> D
 
 
 class Emitter:
-    """Sentences → emissions under one grammar and its lexicon; remembers words it has met.
+    """Turns sentences into emissions under one grammar and its lexicon, and remembers their words.
 
-    A tag model has its say in the tags of all words that the caller gives no tag for.
+    A tag model, if given, takes part in choosing the tags of words that come without a tag.
     """
 
     def __init__(self, grammar: Grammar, lexicon: Lexicon, tagger: TagModel | None = None) -> None:
@@ -361,7 +363,7 @@ class Emitter:
     def __call__(
         self, tokens: Sequence[str], tags: Sequence[str | None] | None = None
     ) -> Emissions:
-        """What may stand over each token, given the tags that are not None."""
+        """Return the emissions of these tokens. A tag that is not None restricts its token."""
         if self._in_context is not None:
             return self._in_context(tokens, tags)
         met = [self._of(*pair) for pair in zip(tokens, tags or [None] * len(tokens), strict=True)]
@@ -389,9 +391,9 @@ class Emitter:
 
 
 class _Counts(NamedTuple):
-    """A lexicon's counts and a grammar's entries, as `Lexicon` and `Grammar` have them.
+    """Counts of a lexicon and entries of a grammar, named as in `Lexicon` and `Grammar`.
 
-    any_entry[a] is the entry of a over the class of all words, -1 where it has none.
+    any_entry[a] is the entry of symbol a over the class of all words, or -1.
     """
 
     word_start: Ints
@@ -408,7 +410,7 @@ class _Counts(NamedTuple):
 
 
 class _InContext:
-    """Emissions of words whose tags depend on their neighbours."""
+    """Computes emissions with a tag model, which looks at the words around each word."""
 
     def __init__(self, grammar: Grammar, lexicon: Lexicon, tagger: TagModel) -> None:
         if lexicon.rare_threshold == 0 or tagger.tags != lexicon.tags:
@@ -451,8 +453,11 @@ class _InContext:
         )
 
     def _of(self, word: str) -> bytes:
-        """The word or its other spelling (-1 for none), whether it is the latter, its signature,
-        its terminal, and its codes."""
+        """Pack what is known of a word into bytes: four places and its codes.
+
+        The places are the word or its other spelling (-1 for neither), a flag for the other
+        spelling, its signature, and its terminal.
+        """
         known = self._met.get(word)
         if known is not None:
             return known
@@ -469,7 +474,7 @@ class _InContext:
 
 
 _PLACES = 4
-"""Numbers that say where the lexicon has a word; its codes follow."""
+"""Numbers that say where a word is in the lexicon. Its codes follow them."""
 
 
 @njit(cache=True, nogil=True)
@@ -481,7 +486,7 @@ def _in_context(
     gamma: float,
     counts: _Counts,
 ) -> Any:
-    """The emissions of a sentence: what `Lexicon.candidates` does for a word, in context.
+    """Compute the emissions of a sentence, as `Lexicon.candidates` does for a word, in context.
 
     given[i] is the tag that the caller gave word i, or -1.
     """
@@ -518,7 +523,7 @@ def _in_context(
 
 @njit(cache=True, nogil=True)
 def _count(x: int, other_case: int, counts: _Counts, seen: Doubles, of_tag: Doubles) -> Any:
-    """How often the word was seen, in all, under every symbol and with every tag."""
+    """Count the word's occurrences in all, under every symbol, and with every tag."""
     seen[:] = 0.0
     of_tag[:] = 0.0
     if x < 0:
@@ -539,8 +544,7 @@ def _count(x: int, other_case: int, counts: _Counts, seen: Doubles, of_tag: Doub
 def _tag_share(
     score: Singles, of_tag: Doubles, signature_share: Singles, gamma: float, given: int
 ) -> Any:
-    """p(t | x): the context's share to the power of γ times the lexicon's to that of 1 − γ, and
-    some of the lexicon's."""
+    """Compute p(t | x) by the formula in the module's docstring (g = `gamma`)."""
     if given >= 0:
         share = np.zeros(len(of_tag))
         share[given] = 1.0

@@ -1,28 +1,84 @@
 """Symbols, rules and the three tables of a latent-variable PCFG.
 
-THE NOTATION, used by all code, comments and tests of this package. Formulas cite Cohen,
-Stratos, Collins, Foster and Ungar, "Spectral Learning of Latent-Variable PCFGs" (JMLR 2014).
+THE NOTATION, used by all code, comments and tests of this package. Figures, equations, theorems
+and sections are those of Cohen, Stratos, Collins, Foster and Ungar, "Spectral Learning of
+Latent-Variable PCFGs" (JMLR 2014), unless marked NAACL ("Experiments with Spectral Learning of
+Latent-Variable PCFGs", 2013) or ACL14 (Cohen and Collins, "A Provably Correct Learning Algorithm
+for Latent-Variable PCFGs", 2014).
+
+Trees and symbols (sections 3 and 4)
 
     N = I + P        nonterminals: in-terminals [0, I) and preterminals [I, N), disjoint
-    a → b c          a binary rule, a in [0, I); b and c any nonterminals
-    a → x            a lexical rule, a in [I, N); x a terminal (a word or a class of words)
-    m_a              number of latent states of symbol a; it may differ per symbol
-    C^{a→b c}        (m_a, m_b, m_c): axes are (parent i, left j, right k), everywhere
-    c∞_{a→x}         (m_a,) row: terminal vector
-    c¹_a             (m_a,) column: root vector, of in-terminals and preterminals
-    f, α             inside vector of a node, of a symbol over a span (rows)
-    β                outside vector (columns)
-    μ                marginal: μ(a, i, j) = α^{a,i,j} · β^{a,i,j}
-    [start, end)     a span, over tokens counted from 0
+    a → b c          a binary rule, a in [0, I); b and c are any nonterminals
+    a → x            a lexical rule ("entry"), a in [I, N); x is a terminal: a word or a word class
+    m_a              number of latent states of symbol a; h is one state. The papers have one m
+    [start, end)     a span: half-open, over tokens counted from 0. The papers' spans (i, j) are
+                     closed and count from 1, so their (i, j) is [i − 1, j) here
+    x, n             a sentence and its length; N in the papers' figures 3 and 5
+
+Parameters (figures 4 and 5, theorem 3, remark 4)
+
+    t, q, π          an L-PCFG: p(a → b c, h₂, h₃ | a, h₁), p(x | a, h), p(a, h) at the root. π and
+                     c¹ cover preterminals too: there are sentences of one word
+    C^{a→b c}        (m_a, m_b, m_c), with the axes (parent, left, right) everywhere
+    c∞_{a→x}         (m_a,), a row: the terminal vector
+    c¹_a             (m_a,), a column: the root vector
+    G^a              (m_a, m_a), invertible: a change of basis, which changes no result (theorem 3)
+
+    Every estimator gives C, c∞ and c¹. An L-PCFG is itself of this form: C = T, c∞ = q and c¹ = π
+    (remark 4). Spectral estimates may have negative components.
+
+Inside-outside
+
+    f                inside vector of a tree's node, a row; p(tree) = f_root · c¹ (figure 4)
+    α^{a,i,j}        inside vector of symbol a over a span, a row (figure 5)
+    β^{a,i,j}        outside vector, a column (figure 5)
+    μ(a, i, j)       marginal α · β; μ(a → b c, i, k, j) is that of a rule (figure 5; NAACL 3.3)
+    p(x)             Σ_a α^{a,0,n} · c¹_a. A posterior is μ / p(x)
+
+Spectral estimation (section 7, figures 7 and 8)
+
+    φ, ψ             features of inside and outside trees (section 7.1; templates: NAACL 3.1)
+    Ω^a              E[φ ψᵀ | a] (equation 21), estimated in figure 8
+    U, Σ, V          its truncated singular value decomposition, Ω^a ≈ U Σ Vᵀ (lemma 7, figure 8)
+    σ                a singular value; σ_m is the m-th largest
+    Y, Z             projections of φ and ψ. JMLR: Y = Uᵀφ, Z = Vᵀψ, and Σ⁻¹ is applied later
+                     (equations 14 and 15). NAACL: Z = Σ⁻¹Vᵀψ. Y₂ and Y₃ are the Y of a node's
+                     left and right child
+    M_a              number of examples (nodes) of symbol a. N_a in figure 7 and theorem 8: see
+                     "Errors in the papers" below
+    κ                constant in the scale √(M_a / (count_a(i) + κ)) of feature i (NAACL 3.1)
+    E^{a→b c}        mean of Z ⊗ Y₂ ⊗ Y₃ over a rule's examples; C = count(a → b c) / count(a) · E
+    E², E³, E⁴       its back-off estimates, which are products of fewer means (NAACL 3.2)
+    H^a, F^a         means of Z and of Y over all nodes of a, for E⁴ and for entries (NAACL 3.2)
+    λ, ν             weights of E in the smoothing of rules and of entries (NAACL 3.2)
+    D, d∞            E[⟦R₁ = a → b c⟧ Z Y₂ᵀ Y₃ᵀ | a] and its lexical twin (figure 7, step 2)
+    I^a, J^a         E[φ | a, h] and E[ψ | a, h], one column per state (definition 5)
+
+Pivots (ACL14, figures 1 and 2)
+
+    Q                matrix of co-occurrence counts, Q_{f,g} = Σ_h π(h) r(f | h) s(g | h)
+    π, r, s          its factors: p(h), p(f | h) and p(g | h)
+    w_h, γ           the corner of state h, and the weights of the corners in a point v_f
 
 A rule's tensor is a sum of K_r rank-one terms,
 
-    C[i, j, k] = Σ_t parent[t, i] · left[t, j] · right[t, k],
+    C[i, j, k] = Σ_t parent[t, i] · left[t, j] · right[t, k].
 
-the only form in which it is stored and applied: a smoothed tensor of a rule seen n times is a
-sum of few such terms, and any dense tensor is one of at most m_a m_b, m_b m_c or m_a m_c
-(`Tables.from_dense`). An ordinary L-PCFG (t, q, π) is C = T, c∞ = q, c¹ = π (remark 4).
-Components may be negative.
+It is stored and applied only in this form, because a smoothed tensor of a rule seen n times is a
+sum of few such terms. Any dense tensor is a sum of at most m_a m_b, m_b m_c or m_a m_c of them
+(`Tables.from_dense`).
+
+Errors in the papers that the code does not copy
+
+    Section 8 draws one random node per tree. This weights a node by 1 / (nodes of its tree), and
+    where trees differ in size it biases p(tree) (by up to 50 %). Here every node is an example.
+    Theorem 8 has the factor n in its bound on N_a for preterminals. It belongs to the bound on
+    M_a, as the proof in section B.4 has it: n comes from d∞ (lemma 15).
+    N_a and M_a change places: figure 7 calls its own count N_a and figure 8 calls its own M_a, but
+    theorem 8 and lemma 19 use N_a for Ω (figure 8) and M_a for D and d∞ (figure 7).
+    Lemma 12 has the exponents N − 1 and N. They are N and N + 1, as in its proof: a tree of N
+    binary rules has N + 1 words.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -45,7 +101,7 @@ Scalar = TypeVar("Scalar", bound=np.generic)
 
 
 def frozen(array: NDArray[Scalar]) -> NDArray[Scalar]:
-    """The array, contiguous and read-only."""
+    """Return the array, contiguous and read-only."""
     result = np.ascontiguousarray(array)
     if result.flags.writeable:
         result = result.view()
@@ -55,7 +111,7 @@ def frozen(array: NDArray[Scalar]) -> NDArray[Scalar]:
 
 @dataclass(frozen=True, eq=False)
 class Grammar:
-    """What is discrete: symbols, binary rules a → b c and lexical rules a → x ("entries").
+    """Symbols, binary rules a → b c and lexical rules a → x ("entries"), without their numbers.
 
     Rules are sorted by (a, b, c), entries by (x, a). The class of words `ANY`, when it is a
     terminal, stands for every word a preterminal was not seen with.
@@ -101,7 +157,7 @@ class Grammar:
 
     @cached_property
     def entry_start(self) -> Longs:
-        """Entries of terminal x are entry_start[x] : entry_start[x + 1]."""
+        """Offsets: the entries of terminal x are entry_start[x] : entry_start[x + 1]."""
         bounds = np.arange(len(self.terminals) + 1)
         return frozen(np.searchsorted(self.entries[:, 1], bounds).astype(np.int64))
 
@@ -160,9 +216,10 @@ def _check_sorted(kind: str, order: str, rows: Ints) -> None:
 class Tables:
     """The parameters of one model over a grammar: m_a, C, c∞ and c¹ as flat frozen arrays.
 
-    `terms[r]` is K_r. Rule r's terms stand one after the other in `parent`, `left` and `right`
-    (K_r vectors of m_a, m_b and m_c numbers), rules in the grammar's order; c∞ of entry e and
-    c¹ of symbol a likewise. Use `rule`, `terminal_vector` and `root_vector` to read them.
+    `terms[r]` is K_r. `parent`, `left` and `right` hold the terms of all rules one after the other
+    (K_r vectors of m_a, m_b and m_c numbers), in the grammar's order. `c_inf` holds c∞ of all
+    entries and `c_one` c¹ of all symbols in the same way. Read them with `rule`,
+    `terminal_vector` and `root_vector`.
     """
 
     grammar: Grammar
@@ -183,22 +240,22 @@ class Tables:
 
     @cached_property
     def side_start(self) -> tuple[Longs, Longs, Longs]:
-        """Where rule r's numbers start in `parent`, `left` and `right`."""
+        """Offsets of each rule's numbers in `parent`, `left` and `right`."""
         sizes = self.terms[:, None].astype(np.int64) * self.states[self.grammar.rules]
         return tuple(_starts(sizes[:, side]) for side in range(3))  # type: ignore[return-value]
 
     @cached_property
     def entry_offset(self) -> Longs:
-        """Where c∞ of entry e starts in `c_inf`."""
+        """Offset of each entry's c∞ in `c_inf`."""
         return _starts(self.states[self.grammar.entries[:, 0]])
 
     @cached_property
     def root_offset(self) -> Longs:
-        """Where c¹ of symbol a starts in `c_one`."""
+        """Offset of each symbol's c¹ in `c_one`."""
         return _starts(self.states)
 
     def rule(self, r: int) -> tuple[Floats, Floats, Floats]:
-        """Rule r's terms: (K_r, m_a), (K_r, m_b), (K_r, m_c)."""
+        """Return the terms of rule r, of shapes (K_r, m_a), (K_r, m_b) and (K_r, m_c)."""
         sides = []
         flats = (self.parent, self.left, self.right)
         for symbol, start, flat in zip(self.grammar.rules[r], self.side_start, flats, strict=True):
@@ -207,17 +264,17 @@ class Tables:
         return sides[0], sides[1], sides[2]
 
     def dense(self, r: int) -> Doubles:
-        """C of rule r, (m_a, m_b, m_c)."""
+        """Return C of rule r as one (m_a, m_b, m_c) array."""
         parent, left, right = (np.asarray(side, np.float64) for side in self.rule(r))
         tensor: Doubles = np.einsum("ti,tj,tk->ijk", parent, left, right)
         return tensor
 
     def terminal_vector(self, e: int) -> Floats:
-        """c∞ of entry e."""
+        """Return c∞ of entry e."""
         return self.c_inf[self.entry_offset[e] : self.entry_offset[e + 1]]
 
     def root_vector(self, a: int) -> Floats:
-        """c¹ of symbol a."""
+        """Return c¹ of symbol a."""
         return self.c_one[self.root_offset[a] : self.root_offset[a + 1]]
 
     @classmethod
@@ -229,7 +286,7 @@ class Tables:
         terminal_vectors: Iterable[Doubles],
         root_vectors: Iterable[Doubles],
     ) -> "Tables":
-        """Tables that carry exactly these dense C, c∞ and c¹, in the grammar's order of each."""
+        """Build tables equal to these dense C, c∞ and c¹, each list in the grammar's order."""
         sides = [_exact_terms(np.asarray(tensor, np.float64)) for tensor in tensors]
         return cls(
             grammar=grammar,
@@ -253,7 +310,7 @@ def _starts(sizes: Ints | Longs) -> Longs:
 
 
 def _exact_terms(tensor: Doubles) -> tuple[Doubles, Doubles, Doubles]:
-    """A dense tensor as rank-one terms: its fibres along the longest axis, times unit vectors."""
+    """Split a dense tensor into rank-one terms: fibres of its longest axis, and unit vectors."""
     axis = int(np.argmax(tensor.shape))
     others = [tensor.shape[k] for k in range(3) if k != axis]
     fibres = np.moveaxis(tensor, axis, 2).reshape(-1, tensor.shape[axis])
@@ -304,10 +361,10 @@ def _check_numbers(name: str, numbers: Floats, size: int) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Emissions:
-    """What may stand over each word of a sentence, and how much it weighs.
+    """The candidate preterminals of each word of a sentence, and their weights.
 
-    Candidates of word w are start[w] : start[w + 1]; candidate t says that preterminal
-    `symbol[t]` emits the word with terminal vector weight[t] · c∞ of entry[t].
+    Candidates of word w are start[w] : start[w + 1]; candidate t says that preterminal `symbol[t]`
+    emits the word with terminal vector weight[t] · c∞ of entry[t].
     """
 
     start: Ints
@@ -321,7 +378,7 @@ class Emissions:
 
 
 def literal_emissions(grammar: Grammar, tokens: Sequence[str]) -> Emissions:
-    """Every token is itself a terminal: the emissions of a grammar without unknown words."""
+    """Build emissions where each token is its own terminal (no unknown words)."""
     entries: list[int] = []
     start = [0]
     for token in tokens:

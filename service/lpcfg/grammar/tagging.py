@@ -1,12 +1,12 @@
-"""Tags in context: a log-linear model of a word's tag, given the word and two on either side.
+"""The tagger: a log-linear model of a word's tag, given the word and two words on either side.
 
     p(t | x, neighbours) ∝ exp Σ_k W[row_k, t]
 
-Feature k joins what two *codes* say: a code is the CRC-32 of one fact about a word (`codes`), a
-feature of word i is a line (offset, code, other offset, other code) of `TEMPLATES`, and its row is
-a hash of both codes and k. Beyond the sentence's ends, and where a template names no code, the
-code is 0. Rows are int8 times a scale of their own, which changes no tag and is a quarter of the
-size.
+A *code* is the CRC-32 of one fact about a word (`codes`). Feature k of word i combines two codes:
+row k of `TEMPLATES` names them as (offset, code, other offset, other code). The feature's row in W
+is a hash of both codes and k. A code is 0 beyond the ends of the sentence, and where a template
+names none. Each row of W is stored as int8 with a scale of its own: a quarter of the size of
+float32, and no tag changes.
 """
 
 import zlib
@@ -22,10 +22,10 @@ from lpcfg.errors import GrammarError
 from lpcfg.grammar.tables import Doubles, Longs, Singles, frozen
 
 FREQUENT = 3
-"""Words seen so often in training have features of their own; others only what they look like."""
+"""Words seen at least this often in training have features of their own."""
 
 WORD, LOWER, LAST_1, LAST_2, LAST_3, LAST_4, LAST_5, FIRST_1, FIRST_2, FIRST_3, SHAPE = range(11)
-"""The codes of a word, by their places."""
+"""Positions of a word's codes."""
 N_CODES = 11
 NONE = -1
 
@@ -41,18 +41,18 @@ TEMPLATES = frozen(
         np.int64,
     )
 )
-"""The features of a word: two codes each, of words at these offsets from it."""
+"""The features of a word: pairs of codes, of the words at these offsets from it."""
 
 _LEAST_SCALE = 2.0**-14
-"""The smallest normal float16: weights of rows below 127 times it are rounded to its steps."""
+"""The smallest normal float16. Weights of rows below 127 times it are rounded to its steps."""
 _HASHED = (1 << 48) - 1
 
 
 def shape(word: str) -> str:
-    """A letter for the case of its letters, then marks of digits, inner hyphens and other signs.
+    """Describe a word's shape: a letter for its case, then marks for digits, hyphens and signs.
 
-    N: no letters but digits, P: neither, l: lower, C: Capital first, U: UPPER, I: one capital,
-    M: miXed, o: a script without case.
+    N: digits and no letters, P: neither, l: lower, C: Capital first, U: UPPER, I: one capital, M:
+    miXed, o: a script without case.
     """
     letters = "".join(c for c in word if c.isalpha())
     digits = any(c.isdigit() for c in word)
@@ -72,9 +72,9 @@ def shape(word: str) -> str:
 
 
 def codes(word: str, frequent: bool) -> list[int]:
-    """A word's codes: itself, in lower case, its last and first letters, and its shape.
+    """Compute a word's codes: the word, its lower case, its last and first letters, its shape.
 
-    Of a word that is not frequent, itself is its shape and its lower case is nothing.
+    A word that is not frequent has its shape in place of the word, and 0 for its lower case.
     """
     lower, form = word.lower(), shape(word)
     itself = (f"w {word}", f"l {lower}") if frequent else (f"s {form}", "s")
@@ -86,10 +86,10 @@ def codes(word: str, frequent: bool) -> list[int]:
 
 @dataclass(frozen=True, eq=False)
 class TagModel:
-    """W[r, t] = weight[r, t] · scale[r], for the tags of a lexicon in its order.
+    """A log-linear tagger: W[r, t] = weight[r, t] · scale[r], tags in the lexicon's order.
 
-    `gamma` is the say it has in a word's tag beside the lexicon (see `Emitter`), and `frequent`
-    are the words that have features of their own.
+    `gamma` is its weight in a word's tag against the lexicon's (see `lpcfg.grammar.lexicon`), and
+    `frequent` are the words that have features of their own.
     """
 
     tags: tuple[str, ...]
@@ -112,18 +112,18 @@ class TagModel:
     def rounded(
         cls, tags: Sequence[str], frequent: frozenset[str], weight: Singles, gamma: float
     ) -> "TagModel":
-        """The model with these weights, each rounded by half a step of its row at most."""
+        """Build a model from weights, each rounded by at most half a step of its row."""
         largest = np.abs(weight).max(axis=1, initial=0.0)
         scale = np.maximum(largest / 127, _LEAST_SCALE).astype(np.float16)
         steps = np.rint(weight / scale[:, None].astype(np.float32))
         return cls(tuple(tags), frequent, steps.astype(np.int8), scale, gamma)
 
     def codes(self, word: str) -> list[int]:
-        """What features may say of a word."""
+        """Compute the codes of a word."""
         return codes(word, word in self.frequent)
 
     def log_shares(self, words: Sequence[str]) -> Doubles:
-        """log p(t | x, neighbours), a row for every word of a sentence."""
+        """Compute log p(t | x, neighbours): one row for every word of a sentence."""
         coded = np.array([self.codes(word) for word in words], np.int64).reshape(-1, N_CODES)
         score = scores(coded, self.weight, self.scale.astype(np.float32)).astype(np.float64)
         score -= score.max(axis=1, keepdims=True, initial=-np.inf)
@@ -136,7 +136,7 @@ class TagModel:
 
 @njit(cache=True, nogil=True)
 def feature_rows(coded: Longs, i: int, rows: int, out: Longs) -> None:
-    """The rows of word i's features, of `rows` rows, a power of two."""
+    """Write the rows of word i's features to `out`. `rows` is their number, a power of two."""
     for k in range(len(TEMPLATES)):
         one, other = 0, 0
         at, code = i + TEMPLATES[k, 0], TEMPLATES[k, 1]
@@ -154,7 +154,7 @@ def feature_rows(coded: Longs, i: int, rows: int, out: Longs) -> None:
 
 @njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
 def scores(coded: Longs, weight: NDArray[np.int8], scale: Singles) -> Any:
-    """Σ_k W[row_k, t], a row for every word of a sentence."""
+    """Compute Σ_k W[row_k, t]: one row for every word of a sentence."""
     tags = weight.shape[1]
     result = np.zeros((len(coded), tags), np.float32)
     rows = np.empty(len(TEMPLATES), np.int64)
