@@ -40,15 +40,19 @@ def improve(
     table: Floats, rates: tuple[float, ...], blocks: Iterable[Ints], uses: Doubles
 ) -> Found:
     """Do one round: from A, (n, k), to the next A and its projections of contexts."""
-    k = table.shape[1]
-    padded = np.concatenate([table, np.zeros((2, k), table.dtype)]).astype(np.float32)
-    found = collect(padded, rates, blocks)
+    padded = np.concatenate([table, np.zeros((2, table.shape[1]))]).astype(np.float32)
+    return solve(padded, rates, collect(padded, rates, blocks), uses)
+
+
+def solve(padded: Floats, rates: tuple[float, ...], found: Moments, uses: Doubles) -> Found:
+    """Find the next A from the moments of a round; `uses` counts each word's tokens."""
+    k = padded.shape[1]
     half = len(rates) * k
     moments = found.states
     pair = cca(moments[:half, :half], moments[:half, half:], moments[half:, half:], k)
     turn = np.zeros((2 * half, 2 * k))
     turn[:half, :k], turn[half:, k:] = pair.first, pair.second
-    states = found.sums @ turn.astype(np.float32)
+    states = found.sums @ turn.astype(found.sums.dtype)
     words, last = words_against_states(states, turn.T @ moments @ turn, uses, k)
     whole = turn @ last
     sides = []

@@ -167,6 +167,7 @@ class Omega:
             min(search.dimensions, *self.shape),
             np.random.default_rng(search.seed),
             steps=search.steps,
+            kind=self._tables[0].value.dtype.type,
             on_step=on_step,
         )
 
