@@ -18,12 +18,7 @@ from lpcfg.train.data.treebank import (
     read_forest,
 )
 from lpcfg.train.estimators import clustering, em
-from lpcfg.train.estimators.clustering import (
-    ClusteringConfig,
-    ClusteringEmConfig,
-    indicators,
-    k_means,
-)
+from lpcfg.train.estimators.clustering import ClusteringConfig, ClusteringEmConfig, indicators
 from lpcfg.train.estimators.em import EmConfig
 from lpcfg.train.estimators.moments import Projection, Smoothing
 from lpcfg.trees.binarize import binarize
@@ -46,42 +41,6 @@ def coded(forest: Forest) -> Examples:
 @pytest.fixture(scope="module")
 def small() -> Examples:
     return coded(read_forest(SMALL, horizontal=1))
-
-
-def blobs(rng: np.random.Generator, n: int, m: int) -> tuple[np.ndarray, np.ndarray]:
-    """n points around m corners of a simplex, a tenth of its edge away from them at most."""
-    truth = rng.integers(0, m, n)
-    points = np.eye(m)[truth] + rng.uniform(-0.05, 0.05, (n, m))
-    return points.astype(np.float32), truth
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_k_means_finds_clusters_that_lie_apart(seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    points, truth = blobs(rng, 5000, 6)
-    found = k_means(points, 6, rounds=10, random=rng)
-    pairs = set(zip(truth.tolist(), found.tolist(), strict=True))
-    assert len(pairs) == len(set(truth.tolist())) == 6  # one to one
-
-
-def test_k_means_never_makes_more_clusters_than_there_are_points() -> None:
-    points = np.repeat(np.eye(2, dtype=np.float32), 10, axis=0)
-    found = k_means(points, 8, rounds=3, random=np.random.default_rng(0))
-    assert sorted(set(found.tolist())) == [0, 1]
-    assert found.tolist() == [found[0]] * 10 + [found[-1]] * 10
-
-
-def test_rounds_of_k_means_bring_points_nearer_to_their_centres() -> None:
-    points = np.random.default_rng(3).random((400, 5), np.float32)
-
-    def spread(rounds: int) -> float:
-        found = k_means(points, 7, rounds=rounds, random=np.random.default_rng(1))
-        return sum(
-            float(((points[found == k] - points[found == k].mean(axis=0)) ** 2).sum())
-            for k in range(found.max() + 1)
-        )
-
-    assert spread(20) < spread(1)
 
 
 def test_indicators_are_inverse_frequencies_on_the_outside() -> None:

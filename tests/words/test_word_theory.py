@@ -172,7 +172,7 @@ def test_directions_without_variance_are_left_out_of_an_inverse_root() -> None:
     assert np.abs(root - np.diag([0.5, 0, 1])).max() < EXACT
 
 
-# Slow twins of the other two ways ------------------------------------------------------------------
+# Slow twins of the other two ways ----------------------------------------------------------------
 
 
 def tokens_of(sentences: Sequence[Sequence[str]], words: Sequence[str]) -> list[list[int]]:

@@ -13,7 +13,7 @@ from typing import IO, Any
 
 import typer
 
-from lpcfg.cli import evaluate, lm, models, parse, report, sample, score, serve, train
+from lpcfg.cli import evaluate, lm, models, parse, report, sample, score, serve, train, words
 from lpcfg.errors import LpcfgError
 
 app = typer.Typer(
@@ -32,6 +32,7 @@ app.command(epilog="Example: lpcfg serve --model en --port 8000")(serve.serve)
 app.command(epilog="Example: lpcfg sample examples/two_state.toml --count 1000")(sample.sample)
 app.add_typer(models.app, name="models")
 app.add_typer(lm.app, name="lm")
+app.add_typer(words.app, name="words")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -3,6 +3,7 @@
 import json
 import os
 import sys
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -56,7 +57,13 @@ def progress() -> Iterator[Progress]:
         yield _Lines()
         return
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
     from rich.progress import Progress as Bars
 
     columns = (
@@ -64,6 +71,7 @@ def progress() -> Iterator[Progress]:
         BarColumn(),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
+        TimeRemainingColumn(),
     )
     with Bars(*columns, console=Console(stderr=True)) as bars:
         tasks = {}
@@ -77,13 +85,20 @@ def progress() -> Iterator[Progress]:
 
 
 class _Lines:
-    """Progress as plain lines."""
+    """Progress as plain lines, with the time that is left at the pace so far."""
 
     def __init__(self) -> None:
         self._tenths: dict[str, int] = {}
+        self._begun: dict[str, float] = {}
 
     def __call__(self, what: str, done: int, total: int) -> None:
+        now = time.monotonic()
+        begun = self._begun.setdefault(what, now)
         tenths = 10 * done // total if total else 0
         if self._tenths.get(what, -1) < tenths:
             self._tenths[what] = tenths
-            sys.stderr.write(f"{what}: {done} of {total}\n" if total and done else f"{what}\n")
+            left = (now - begun) / done * (total - done) if done else 0
+            after = f", {left:.0f} s left" if left >= 1 else ""
+            sys.stderr.write(
+                f"{what}: {done} of {total}{after}\n" if total and done else f"{what}\n"
+            )

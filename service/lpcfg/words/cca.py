@@ -89,11 +89,15 @@ def _read(
 ) -> None:
     on("reading sentences", 0, 0)
     corpus.add_sentences(sentences)
+    sizes = [file.stat().st_size if file.is_file() else 0 for file in texts]
     for number, file in enumerate(texts):
-        on("reading text", number, len(texts))
-        corpus.add_text(file)
-    if texts:
-        on("reading text", len(texts), len(texts))
+        before = sum(sizes[:number])
+
+        def on_bytes(behind: int, before: int = before) -> None:
+            on("reading text", before + behind, sum(sizes))
+
+        on_bytes(0)
+        corpus.add_text(file, on_bytes)
 
 
 def vocabulary(counts: dict[str, int], size: int, keep: Collection[str]) -> tuple[str, ...]:

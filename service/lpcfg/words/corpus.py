@@ -9,7 +9,7 @@ or a quotation mark, and at every line break. Words are counted folded: see `eig
 
 import re
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, islice
 from pathlib import Path
 from types import TracebackType
@@ -17,8 +17,11 @@ from types import TracebackType
 import numpy as np
 from numpy.typing import NDArray
 
-from lpcfg.text.files import lines
-from lpcfg.text.tokenize import tokenize
+from lpcfg.errors import InputError
+from lpcfg.text.files import Source, lines
+from lpcfg.text.tokenize import penn_forms, tokenize
+from lpcfg.trees.brackets import read
+from lpcfg.trees.normalize import normalize
 from lpcfg.words.eigenwords import fold
 
 Ints = NDArray[np.int32]
@@ -38,6 +41,15 @@ _FUSED = frozenset({"cannot", "gonna", "gotta", "wanna", "gimme", "lemme"})
 _CLOSING = frozenset({"''", "'", "-RRB-", "-RSB-", "]", ")"})
 _STOPS = frozenset({".", "!", "?", "..."})
 _BEGINNING = re.compile(r"[(\[]*+[\"“”„«`‘'(\[A-Z]")
+
+
+def treebank_sentences(sources: Iterable[Source]) -> Iterator[tuple[str, ...]]:
+    """Yield the words of every tree of treebanks, in the forms that parsers look up."""
+    for source in sources:
+        for tree in map(normalize, read(source)):
+            if tree is not None:
+                leaves = tree.leaves()
+                yield penn_forms(tree.tokens(), [leaf.label for leaf in leaves])
 
 
 def tokens_of_chunk(chunk: str) -> tuple[str, ...]:
@@ -113,12 +125,19 @@ class Corpus:
                 block = []
         self._spill(np.array(block, np.int32))
 
-    def add_text(self, file: Path) -> None:
-        """Add a file of raw text: UTF-8, also .gz, paragraphs or documents or sentences a line."""
-        for chunks in _blocks(lines(file)):
-            if len(self._chunks) > self._max_chunks:
-                self._chunks = _Chunks()
-            self._spill(self._chunks.numbers(chunks, self._numbers))
+    def add_text(self, file: Path, on_bytes: Callable[[int], None] = lambda _bytes: None) -> None:
+        """Add a file of raw text: UTF-8, also .gz, paragraphs or documents or sentences a line.
+
+        `on_bytes` is told how many bytes of the file are behind, after every block.
+        """
+        if not file.is_file():
+            raise InputError(f"expected a file of text, got {file}: check the path")
+        with file.open("rb") as stream:
+            for chunks in _blocks(lines(stream)):
+                if len(self._chunks) > self._max_chunks:
+                    self._chunks = _Chunks()
+                self._spill(self._chunks.numbers(chunks, self._numbers))
+                on_bytes(stream.tell())
 
     def _spill(self, numbers: Ints) -> None:
         """Write and count the numbers of a block; forget rare words where there are too many."""

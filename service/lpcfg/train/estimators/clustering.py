@@ -25,9 +25,7 @@ from lpcfg.train.estimators.em import Choose, Corpus, EmReport, check_steps, cli
 from lpcfg.train.estimators.moments import Occurrences, Projection
 from lpcfg.train.estimators.spectral import SpectralConfig, project
 from lpcfg.train.stages import Stages
-
-SAMPLE_PER_STATE = 256
-"""Points a cluster is found from: more move its centre by less than 1/16 of its spread."""
+from lpcfg.words.k_means import k_means
 
 
 @dataclass(frozen=True)
@@ -200,44 +198,6 @@ def _directions(rows: Floats) -> Singles:
         rows, length, out=np.zeros(rows.shape, np.float32), where=length > 0
     )
     return result
-
-
-def k_means(points: Singles, m: int, *, rounds: int, random: np.random.Generator) -> Longs:
-    """The cluster of every point, of at most m, numbered without gaps.
-
-    Centres start as k-means++ draws them (Arthur and Vassilvitskii 2007) and move by Lloyd's
-    rounds, all on a sample of the points; at the end each point goes to the nearest.
-    """
-    size = min(len(points), m * SAMPLE_PER_STATE)
-    sample = points[np.sort(random.choice(len(points), size, replace=False))]
-    centres = _seeded(sample, m, random)
-    for _ in range(rounds):
-        nearest = _nearest(sample, centres)
-        member = np.bincount(nearest, minlength=len(centres))
-        one_hot = (nearest == np.arange(len(centres))[:, None]).astype(np.float32)
-        sums = one_hot @ sample
-        centres = sums[member > 0] / member[member > 0, None].astype(np.float32)
-    return np.unique(_nearest(points, centres), return_inverse=True)[1].astype(np.int64)
-
-
-def _nearest(points: Singles, centres: Singles) -> Longs:
-    closeness = points @ centres.T - 0.5 * np.einsum("ij,ij->i", centres, centres)
-    nearest: Longs = np.argmax(closeness, axis=1)
-    return nearest
-
-
-def _seeded(points: Singles, m: int, random: np.random.Generator) -> Singles:
-    """At most m of the points, each drawn by its squared distance from those before it."""
-    chosen = [int(random.integers(len(points)))]
-    distance = np.full(len(points), np.inf)
-    while len(chosen) < m:
-        gap = points - points[chosen[-1]]
-        distance = np.minimum(distance, np.einsum("ij,ij->i", gap, gap, dtype=np.float64))
-        total = np.cumsum(distance)
-        if total[-1] <= 0:  # there are no other points
-            break
-        chosen.append(int(np.searchsorted(total, random.random() * total[-1], side="right")))
-    return points[chosen]
 
 
 def indicators(symbol: Ints, state: Longs | Ints, n_symbols: int) -> Projection:
