@@ -1,1 +1,1 @@
-"""The readable engine: full charts, exact arithmetic, the twin of the pruned one."""
+"""The exact engine: full charts, exact arithmetic, readable code. It checks the pruned engine."""

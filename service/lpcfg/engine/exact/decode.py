@@ -1,4 +1,4 @@
-"""Decoding on the full chart, by exhaustive dynamic programming over the exact marginals.
+"""Decode on the full chart, by exhaustive dynamic programming over the exact marginals.
 
 T(x) is the set of s-trees that the grammar can build over the sentence: a rule at every inner
 node, a candidate over every word, a root with c¹ ≠ 0. With μ̂ = μ / p(x), the best tree in T(x)
@@ -10,8 +10,8 @@ node, a candidate over every word, a root with c¹ ≠ 0. With μ̂ = μ / p(x),
                    posterior (Matsuzaki et al. 2005); for m = 1 that is p(tree | x), and the tree
                    the Viterbi tree
 
-Magnitudes, because spectral marginals may be negative. Among equal scores the narrowest left
-child wins, then the rule that comes first in the grammar.
+Magnitudes are used because spectral marginals may be negative. Among equal scores the narrowest
+left child wins, then the rule that comes first in the grammar.
 """
 
 from collections.abc import Sequence
@@ -29,16 +29,17 @@ Objective = Literal["max-marginal", "max-rule", "max-product"]
 
 @dataclass(frozen=True)
 class BestTree:
-    """The best s-tree and what it scores (the natural log of it for max-product)."""
+    """The best s-tree and its score (for max-product, the natural log of the score)."""
 
     tree: Tree
     score: float
 
 
 def decode(marginals: Marginals, words: Sequence[str], objective: Objective) -> BestTree | None:
-    """The best tree over these words, or None where p(x) is zero or no tree scores.
+    """Find the best tree over these words. Return None if p(x) is zero or no tree has a score.
 
-    A product does not score where a node's marginal is zero though p(x) is not: signs may cancel.
+    Under max-product, a tree has no score if the marginal of one of its nodes is zero. This can
+    happen although p(x) is not zero, because signs may cancel.
     """
     if marginals.probability.sign == 0:
         return None
@@ -55,13 +56,13 @@ def decode(marginals: Marginals, words: Sequence[str], objective: Objective) -> 
 
 
 def _log(posterior: Doubles) -> Doubles:
-    """The log of the magnitude, -inf at zero."""
+    """Compute the log of the magnitude: -inf at zero."""
     magnitude = np.abs(posterior)
     return np.log(magnitude, out=np.full(magnitude.shape, -np.inf), where=magnitude > 0.0)
 
 
 def _rule_gain(marginals: Marginals, objective: Objective, width: int, split: int) -> Doubles:
-    """What each rule adds to the score of a tree over [i, i + width), split after `split` words."""
+    """Compute what each rule adds to the score of a tree over [i, i + width), by its split."""
     if objective == "max-marginal":
         return np.zeros(1)
     posterior = marginals.rules(width, split)
@@ -69,7 +70,7 @@ def _rule_gain(marginals: Marginals, objective: Objective, width: int, split: in
 
 
 def _item_gain(marginals: Marginals, objective: Objective, width: int) -> Doubles:
-    """What each symbol adds over [i, i + width).
+    """Compute what each symbol adds to the score of a tree over [i, i + width).
 
     Over single words μ(a, i, i + 1) is also the marginal of the lexical rule.
     """
@@ -83,9 +84,10 @@ def _item_gain(marginals: Marginals, objective: Objective, width: int) -> Double
 
 
 class _Search:
-    """best[width][i, a]: the best score of a tree under `a` over [i, i + width).
+    """The search. best[width][i, a] is the best score of a tree under `a` over [i, i + width).
 
-    `rule` and `split` say, likewise, by which rule and with how many words on the left.
+    `rule` and `split` have the same shape: the rule of that best tree, and the width of its left
+    child.
     """
 
     def __init__(self, marginals: Marginals, objective: Objective) -> None:
@@ -100,7 +102,7 @@ class _Search:
     def _instances(
         self, marginals: Marginals, objective: Objective, width: int
     ) -> tuple[Doubles, Ints]:
-        """The best score of every rule over [i, i + width), and the split that gives it."""
+        """Find the best score of every rule over [i, i + width), and the split that gives it."""
         rows = marginals.chart.length - width + 1
         left, right = self.grammar.rules[:, 1], self.grammar.rules[:, 2]
         best = np.full((rows, self.grammar.n_rules), -np.inf)
@@ -128,7 +130,7 @@ class _Search:
         self.split.append(split)
 
     def tree(self, root: int, words: Sequence[str]) -> Tree:
-        """The tree behind the best score of a root over the whole sentence."""
+        """Build the tree with the best score for a root over the whole sentence."""
         finished: list[Tree] = []
         agenda = [(root, 0, len(words), False)]
         while agenda:
@@ -149,7 +151,7 @@ class _Search:
 
 
 def _leaves(marginals: Marginals, objective: Objective) -> Doubles:
-    """The scores over single words: -inf where a symbol is no candidate."""
+    """Compute the scores over single words: -inf where a symbol is no candidate."""
     emissions, gain = marginals.chart.emissions, _item_gain(marginals, objective, 1)
     position = np.repeat(np.arange(len(gain)), np.diff(emissions.start))
     best = np.full(gain.shape, -np.inf)

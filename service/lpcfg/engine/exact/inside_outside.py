@@ -1,16 +1,16 @@
-"""The exact engine: figures 4 and 5 on the full chart. The reference for every other engine.
+"""The exact engine: figures 4 and 5 on the full chart. Every other engine is tested against it.
 
-No pruning, float64, any signs, any m per symbol. The states of all symbols stand side by side
-in one "flat" vector of Σ_a m_a numbers, so that all rules together are one tensor in CP form
-with T = Σ_r K_r terms, and the recursions of figure 5 are three lines. With
+It does not prune, computes in float64, and accepts any signs and any m per symbol. The states of
+all symbols stand side by side in one "flat" vector of Σ_a m_a numbers. All rules together are then
+one tensor with T = Σ_r K_r rank-one terms, and the recursions of figure 5 are three lines. Let
 
-    λ[i, j] = left · α[i, j]      ρ[i, j] = right · α[i, j]      γ[i, j] = parent · β[i, j]
+    ℓ[i, j] = left · α[i, j]      r[i, j] = right · α[i, j]      u[i, j] = parent · β[i, j]
 
-each of T numbers, one per term,
+each with T numbers, one per term. Then
 
-    α[i, j] = Σ_k  parentᵀ (λ[i, k] ∘ ρ[k, j])
-    β[i, j] = Σ_k  leftᵀ (γ[i, k] ∘ ρ[j, k])  +  Σ_k  rightᵀ (γ[k, j] ∘ λ[k, i])
-    μ(a → b c, i, k, j) = Σ_t  γ[i, j] ∘ λ[i, k] ∘ ρ[k, j],  over the rule's terms t
+    α[i, j] = Σ_k  parentᵀ (ℓ[i, k] ∘ r[k, j])
+    β[i, j] = Σ_k  leftᵀ (u[i, k] ∘ r[j, k])  +  Σ_k  rightᵀ (u[k, j] ∘ ℓ[k, i])
+    μ(a → b c, i, k, j) = Σ_t  u[i, j] ∘ ℓ[i, k] ∘ r[k, j],  over the rule's terms t
 
 Spans of one width are computed together; row i of width w stands for the span [i, i + w).
 Memory grows as 3 T n² / 2 numbers: a sentence of 20 words under 100,000 terms takes 0.5 GB.
@@ -36,7 +36,8 @@ Matrix = Any  # scipy.sparse.csr_array, which has no types
 class FlatTables:
     """The tables over flat states: parent, left and right are (T, Σ_a m_a) sparse matrices.
 
-    `of_symbol` (Σ_a m_a, N) and `of_rule` (T, R) sum what belongs to one symbol, to one rule.
+    Multiplying by `of_symbol` (Σ_a m_a, N) sums over the states of each symbol, and by `of_rule`
+    (T, R) over the terms of each rule.
     """
 
     tables: Tables
@@ -54,7 +55,7 @@ class FlatTables:
 
 
 def _flat_side(tables: Tables, side: int, numbers: Doubles | Any) -> Matrix:
-    """One side of every term as a sparse row over flat states."""
+    """Build one side of every term as a sparse row over flat states."""
     symbol = np.repeat(tables.grammar.rules[:, side], tables.terms)
     size = tables.states[symbol].astype(np.int64)
     start = np.concatenate([[0], np.cumsum(size)])
@@ -65,7 +66,7 @@ def _flat_side(tables: Tables, side: int, numbers: Doubles | Any) -> Matrix:
 
 
 def _owner(sizes: Any) -> Matrix:
-    """Row n holds a one in the column of the part that n belongs to, parts being of these sizes."""
+    """Build a matrix that maps each item to its part, for parts of these sizes: (items, parts)."""
     column = np.repeat(np.arange(len(sizes)), sizes)
     ones = np.ones(len(column))
     start = np.arange(len(column) + 1)
@@ -74,7 +75,7 @@ def _owner(sizes: Any) -> Matrix:
 
 @dataclass(frozen=True, eq=False)
 class Chart:
-    """Inside vectors of every span, and what the rules' left and right sides make of them.
+    """Inside vectors of every span, and their products with the left and right sides of all terms.
 
     Lists are indexed by width; index 0 is empty.
     """
@@ -101,7 +102,7 @@ class Chart:
 
 
 def inside(tables: Tables, emissions: Emissions) -> Chart:
-    """Inside vectors of every span (figure 5).
+    """Compute the inside vectors of every span (figure 5).
 
     α^{a,i,j} = Σ_k Σ_{a→b c} C^{a→b c}(α^{b,i,k}, α^{c,k,j}), and c∞ over single words.
     """
@@ -118,7 +119,7 @@ def inside(tables: Tables, emissions: Emissions) -> Chart:
 
 
 def _emitted(chart: Chart) -> Scaled:
-    """α over single words: weight · c∞ of every candidate."""
+    """Compute α over single words: weight · c∞ of every candidate."""
     tables, emissions = chart.flat.tables, chart.emissions
     alpha = np.zeros((emissions.length, tables.root_offset[-1]))
     for position, candidate in _candidates(emissions):
@@ -129,14 +130,14 @@ def _emitted(chart: Chart) -> Scaled:
 
 
 def _candidates(emissions: Emissions) -> Iterator[tuple[int, int]]:
-    """(position, candidate) of every candidate of every word."""
+    """Yield (position, candidate) for every candidate of every word."""
     for position in range(emissions.length):
         for candidate in range(emissions.start[position], emissions.start[position + 1]):
             yield position, candidate
 
 
 def _combined(chart: Chart, width: int) -> Scaled:
-    """Σ_k λ[i, k] ∘ ρ[k, j] of every span [i, j) of a width."""
+    """Compute Σ_k ℓ[i, k] ∘ r[k, j] for every span [i, j) of a width."""
     rows = chart.length - width + 1
     total = Scaled.zeros(rows, chart.flat.left.shape[0])
     for split in range(1, width):
@@ -145,7 +146,7 @@ def _combined(chart: Chart, width: int) -> Scaled:
 
 
 def _roots(flat: FlatTables) -> Doubles:
-    """c¹ of all symbols, as one column over flat states."""
+    """Return c¹ of all symbols, as one column over flat states."""
     return np.asarray(flat.tables.c_one, np.float64)[:, None]
 
 
@@ -153,14 +154,14 @@ def _roots(flat: FlatTables) -> Doubles:
 class Marginals:
     """Inside and outside vectors of every span, and every marginal of a sentence.
 
-    The arrays are posteriors μ/p(x): signed, so that the sign of a chart that flipped as a whole
-    cancels, and never clipped. They are zero where p(x) is. `span` and `rule` are the
-    raw μ. `beta` and `gamma` are indexed by width, as in `Chart`.
+    `spans`, `rules` and `words` return posteriors μ/p(x). They are signed and never clipped, and
+    zero where p(x) is zero; dividing by p(x) cancels a sign that the whole chart shares. `span` and
+    `rule` return raw μ. `beta` and `up` are indexed by width, as in `Chart`.
     """
 
     chart: Chart
     beta: list[Scaled]
-    gamma: list[Scaled]
+    up: list[Scaled]
 
     @property
     def probability(self) -> SignedLog:
@@ -168,15 +169,15 @@ class Marginals:
         return self.chart.probability
 
     def spans(self, width: int) -> Doubles:
-        """μ(a, i, i + width) / p(x), (rows, N)."""
+        """Compute μ(a, i, i + width) / p(x), (rows, N)."""
         return self._spans(width).over(self.chart.total)
 
     def rules(self, width: int, split: int) -> Doubles:
-        """μ(a → b c, i, i + split, i + width) / p(x), (rows, R)."""
+        """Compute μ(a → b c, i, i + split, i + width) / p(x), (rows, R)."""
         return self._rules(width, split).over(self.chart.total)
 
     def words(self) -> Doubles:
-        """μ(a → x, w) / p(x) of every candidate of the emissions, in their order."""
+        """Compute μ(a → x, w) / p(x) of every candidate of the emissions, in their order."""
         tables, emissions = self.chart.flat.tables, self.chart.emissions
         result = np.zeros(len(emissions.symbol))
         for position, candidate in _candidates(emissions):
@@ -189,11 +190,11 @@ class Marginals:
         return result
 
     def span(self, a: int, start: int, end: int) -> SignedLog:
-        """μ(a, start, end)."""
+        """Compute μ(a, start, end)."""
         return self._spans(end - start).entry(start, a)
 
     def rule(self, r: int, start: int, split: int, end: int) -> SignedLog:
-        """μ(a → b c, start, split, end) of rule r."""
+        """Compute μ(a → b c, start, split, end) of rule r."""
         return self._rules(end - start, split - start).entry(start, r)
 
     def _spans(self, width: int) -> Scaled:
@@ -203,15 +204,15 @@ class Marginals:
     def _rules(self, width: int, split: int) -> Scaled:
         left = self.chart.left[split][: self.chart.length - width + 1]
         right = self.chart.right[width - split][split:]
-        mu: Scaled = (self.gamma[width] * left * right) @ self.chart.flat.of_rule
+        mu: Scaled = (self.up[width] * left * right) @ self.chart.flat.of_rule
         return mu
 
 
 def outside(chart: Chart) -> Marginals:
-    """Outside vectors of every span (figure 5), from the widest to single words.
+    """Compute the outside vectors of every span (figure 5), from the widest to single words.
 
-    β^{a,0,n} = c¹_a; below, β of a left child is C_(1,3)(β of its parent, α of its sibling), of
-    a right child C_(1,2), summed over parents and siblings.
+    β^{a,0,n} = c¹_a at the root. Below it, β of a left child is C_(1,3)(β of its parent, α of its
+    sibling), and β of a right child uses C_(1,2); both are summed over parents and siblings.
     """
     beta = [Scaled.zeros(0, 0) for _ in range(chart.length + 1)]
     marginals = Marginals(chart, beta, list(beta))
@@ -220,17 +221,17 @@ def outside(chart: Chart) -> Marginals:
             beta[width] = Scaled.normal(_roots(chart.flat).T, np.zeros(1, np.int64))
         else:
             beta[width] = _from_above(marginals, width)
-        marginals.gamma[width] = beta[width] @ chart.flat.parent.T
+        marginals.up[width] = beta[width] @ chart.flat.parent.T
     return marginals
 
 
 def _from_above(marginals: Marginals, width: int) -> Scaled:
-    """β of every span [i, j) of a width: by siblings [j, k) on its right and [k, i) on its left."""
+    """Compute β of spans [i, j) of one width, from siblings [j, k) to the right and [k, i) left."""
     chart = marginals.chart
     rows = chart.length - width + 1
     as_left, as_right = (Scaled.zeros(rows, chart.flat.left.shape[0]) for _ in range(2))
     for sibling in range(1, rows):
-        above = marginals.gamma[width + sibling]
+        above = marginals.up[width + sibling]
         as_left[: rows - sibling].add(above * chart.right[sibling][width:])
         as_right[sibling:].add(above * chart.left[sibling][: rows - sibling])
     beta = as_left @ chart.flat.left
@@ -240,7 +241,7 @@ def _from_above(marginals: Marginals, width: int) -> Scaled:
 
 @dataclass(frozen=True)
 class Missing:
-    """What a grammar lacks to build a tree: a rule `S → NP VP`, a word `NN → dog`, a root `NP`."""
+    """A gap in the grammar: a missing rule `S → NP VP`, word `NN → dog` or root `NP`."""
 
     kind: Literal["rule", "word", "root"]
     name: str
@@ -250,19 +251,19 @@ class Missing:
 
 @dataclass(frozen=True)
 class TreeProbability:
-    """p(tree), and all that is missing where the grammar cannot build the tree."""
+    """p(tree), and everything missing if the grammar cannot build the tree."""
 
     probability: SignedLog
     missing: tuple[Missing, ...] = ()
 
 
 def tree_probability(tables: Tables, tree: Tree, emissions: Emissions) -> TreeProbability:
-    """p(tree) of an s-tree whose labels are the grammar's symbols (figure 4).
+    """Compute p(tree) of an s-tree whose labels are the grammar's symbols (figure 4).
 
     f_i = c∞ at preterminals, C(f_left, f_right) above them; p(tree) = f_root · c¹.
     """
     missing: list[Missing] = []
-    done: list[_Node] = []  # the stack of finished nodes: on top, the leftmost
+    done: list[_Node] = []  # a stack of finished nodes, the leftmost on top
     position = emissions.length
     for node in reversed(list(tree.nodes())):
         if node.is_leaf:
@@ -287,7 +288,7 @@ def tree_probability(tables: Tables, tree: Tree, emissions: Emissions) -> TreePr
 
 @dataclass(frozen=True, eq=False)
 class _Node:
-    """A finished node: its symbol (its name where the grammar has none), span and vector f."""
+    """A finished node: its name (a symbol, if the grammar has it), span and vector f."""
 
     name: str
     start: int

@@ -1,7 +1,7 @@
 """Numbers beyond float64's range: mantissas in float64, exponents of two as integers.
 
-Products along a sentence leave float64's range after some 140 words. Scaling by powers of two
-is exact, so what is computed here differs from plain float64 arithmetic by nothing but range.
+Products along a sentence leave float64's range after some 140 words. Scaling by powers of two is
+exact, so the results here equal those of plain float64 arithmetic wherever that has the range.
 """
 
 import math
@@ -13,7 +13,7 @@ import numpy as np
 from lpcfg.grammar.tables import Doubles, Longs
 
 ZERO_EXPONENT = -(2**40)
-"""The exponent of a row of zeros: it loses against every other, and sums of it cannot overflow."""
+"""The exponent of a row of zeros. It is lower than any other, and sums of it cannot overflow."""
 
 _LOG_2 = math.log(2.0)
 _LOWEST_SHIFT = -1100  # 2**-1100 is zero in float64: shifting any further changes nothing
@@ -28,14 +28,14 @@ class SignedLog:
 
     @classmethod
     def of(cls, mantissa: float, exponent: int = 0) -> "SignedLog":
-        """mantissa × 2**exponent."""
+        """Represent mantissa × 2**exponent."""
         if mantissa == 0.0:
             return cls(0, -math.inf)
         return cls(int(math.copysign(1, mantissa)), math.log(abs(mantissa)) + exponent * _LOG_2)
 
     @property
     def value(self) -> float:
-        """The number itself; 0.0 where float64 cannot hold one so small."""
+        """The number itself, or 0.0 if it is too small for float64."""
         return self.sign * math.exp(self.log)
 
 
@@ -43,9 +43,9 @@ class SignedLog:
 class Scaled:
     """Rows of numbers: the true value of row n is values[n] × 2**exponent[n].
 
-    Slices share memory with what they are slices of, so that `total[rows].add(product)` adds
-    to those rows of `total`. Within a row float64's range is the limit: an entry more than
-    2**1000 times smaller than its neighbour may become zero.
+    A slice shares memory with its source, so `total[rows].add(product)` adds to those rows of
+    `total`. Within a row the range is that of float64: an entry more than 2**1000 times smaller
+    than its neighbour may become zero.
     """
 
     values: Doubles
@@ -57,7 +57,9 @@ class Scaled:
 
     @classmethod
     def normal(cls, values: Doubles, exponent: Longs) -> "Scaled":
-        """The same rows, their largest magnitudes brought into [1/2, 1)."""
+        """Scale each row so that its largest magnitude is in [1/2, 1). The true values stay the
+        same.
+        """
         values = np.ascontiguousarray(values, np.float64)
         shift = np.frexp(np.abs(values).max(axis=1, initial=0.0))[1]
         normal = np.ldexp(values, -shift[:, None])
@@ -67,11 +69,11 @@ class Scaled:
         return Scaled(self.values[rows], self.exponent[rows])
 
     def __mul__(self, other: "Scaled") -> "Scaled":
-        """Entry by entry."""
+        """Multiply entry by entry."""
         return Scaled(self.values * other.values, self.exponent + other.exponent)
 
     def __matmul__(self, matrix: Any) -> "Scaled":
-        """Every row times a matrix, dense or sparse."""
+        """Multiply every row by a matrix, dense or sparse."""
         return Scaled.normal(self.values @ matrix, self.exponent)
 
     def add(self, other: "Scaled") -> None:
@@ -83,7 +85,7 @@ class Scaled:
         self.exponent[...] = top
 
     def over(self, divisor: "Scaled") -> Doubles:
-        """Every entry over the one number that `divisor` holds; zeros where that number is zero."""
+        """Divide every entry by the one number in `divisor`; by zero, return zeros."""
         if not divisor.values.any():
             return np.zeros_like(self.values)
         shift = np.where(self.values.any(axis=1), self.exponent - divisor.exponent, 0)
@@ -94,5 +96,5 @@ class Scaled:
 
 
 def _power(shift: Longs) -> Doubles:
-    """2**shift as a column, for shifts that are never positive."""
+    """Compute 2**shift as a column. No shift may be positive."""
     return np.ldexp(1.0, np.maximum(shift, _LOWEST_SHIFT))[:, None]

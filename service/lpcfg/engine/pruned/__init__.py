@@ -1,1 +1,1 @@
-"""The fast engine: a coarse pass prunes the chart, compiled kernels run over it."""
+"""The fast engine: a coarse pass prunes the chart, then compiled kernels run over what is left."""

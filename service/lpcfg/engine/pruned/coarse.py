@@ -1,9 +1,10 @@
-"""The coarse pass: the m = 1 grammar says which items and edges of a chart are worth tensors.
+"""The coarse pass: choose the items and edges of a chart with the m = 1 grammar.
 
-While the chart is built, an item is kept only where its estimated posterior is not too small; the
-estimate looks at the words on both sides through a model of tags (`kernels.look_around`). What is
-kept gets exact coarse posteriors, and what falls below `Thresholds.item` and `.edge` goes. Where
-that leaves no analysis, the chart is built again with lower estimates.
+While the chart is built, an item is kept only if its estimated posterior is not too small. The
+estimate uses the words on both sides, through a model of tags (`kernels.look_around`). Then the
+exact coarse posteriors of what was kept are computed, and items and edges below `Thresholds.item`
+and `Thresholds.edge` are removed. If no analysis is left, the chart is built again with a lower
+threshold for the estimate.
 """
 
 import math
@@ -19,28 +20,30 @@ from lpcfg.grammar.tables import Bools, Doubles, Emissions, Ints, Tables, frozen
 
 @dataclass(frozen=True)
 class Thresholds:
-    """Posteriors below which items and edges are left out; `estimate` while the chart is built."""
+    """Least posteriors of items and edges, and the least `estimate` while a chart is built."""
 
     estimate: float = 1e-5
     item: float = 2e-4
     edge: float = 1e-4
 
     def given_tags(self) -> "Thresholds":
-        """For words with tags, which leave fewer candidates and make estimates less exact."""
+        """Lower the estimate for words with tags: they have fewer candidates and less exact
+        estimates.
+        """
         return replace(self, estimate=self.estimate * 1e-3)
 
     def wider(self, times: int) -> "Thresholds":
-        """For another try, after the chart had no analysis so many times."""
+        """Lower the estimate for another try, after so many charts without an analysis."""
         return replace(self, estimate=self.estimate * WIDER**times)
 
 
 TRIES, WIDER = 3, 1e-2
-"""Charts built before a sentence is given up, and how the estimate's threshold falls each time."""
+"""How many charts are built before a sentence fails, and the factor on `estimate` at each try."""
 
 
 @dataclass(frozen=True, eq=False)
 class ContextTables:
-    """What stands beside constituents, counted in a treebank (see `kernels.Context`)."""
+    """Counts of what stands beside constituents in a treebank (see `kernels.Context`)."""
 
     transition: Doubles
     before: Doubles
@@ -51,7 +54,7 @@ class ContextTables:
 class Pruned:
     """A chart with the coarse posteriors of its items and edges, and the coarse log p(x).
 
-    Weights of the words were divided by powers of two; `taken_out` is the log of their product.
+    The weights of the words were divided by powers of two; `taken_out` is the log of their product.
     """
 
     length: int
@@ -64,7 +67,7 @@ class Pruned:
 
 @dataclass(frozen=True, eq=False)
 class Unfinished:
-    """The widest chart built, which has no analysis of the whole; `estimate` is of its items."""
+    """The widest chart that was built, without an analysis of the whole. `estimate` is per item."""
 
     length: int
     chart: Chart
@@ -72,7 +75,7 @@ class Unfinished:
 
 
 class Coarse:
-    """The m = 1 grammar, ready to prune."""
+    """The m = 1 grammar, prepared for pruning."""
 
     def __init__(self, tables: Tables, context: ContextTables, tag: Ints, share: Doubles) -> None:
         self._rules = rules_by_children(tables)
@@ -94,7 +97,7 @@ class Coarse:
         tries: int = TRIES,
         stop: Stop | None = None,
     ) -> Pruned | Unfinished:
-        """The chart of what may be, or what there is of it where nothing spans the sentence."""
+        """Build a pruned chart, or return an unfinished one if no analysis spans the sentence."""
         n = emissions.length
         words = Words(emissions.start, emissions.symbol, emissions.entry, emissions.weight)
         left, right, weight, exponent = kernels.look_around(words, self._context)
@@ -119,14 +122,14 @@ class Coarse:
         return Unfinished(n, chart, np.minimum(outlook * chart.inside, 1.0))
 
     def log_rules(self, chart: Chart) -> Doubles:
-        """log q of every edge."""
+        """Compute log q of the rule of every edge."""
         below = chart.inside[chart.left] * chart.inside[chart.right]
         return np.log(chart.value / below)
 
 
 @dataclass(frozen=True, eq=False)
 class Limits:
-    """Which cells are closed (1) or admit only the symbols of a row of `allowed` (2 + row)."""
+    """Limits on cells: 1 closes a cell, 2 + row admits only the symbols of that `allowed` row."""
 
     cell: Ints
     allowed: Bools
@@ -140,7 +143,7 @@ class Limits:
 
 
 def rules_by_children(tables: Tables) -> Rules:
-    """The m = 1 tables, by pairs of children."""
+    """Group the rules of the m = 1 tables by their pairs of children."""
     rules = tables.grammar.rules
     n = tables.grammar.n_symbols
     order = np.lexsort((rules[:, 0], rules[:, 2], rules[:, 1]))
@@ -149,7 +152,7 @@ def rules_by_children(tables: Tables) -> Rules:
     pair = np.full((n, n), -1, np.int32)
     pair.ravel()[distinct] = np.arange(len(distinct))
     q = np.array([tables.dense(r).item() for r in order])
-    # A grammar of one-word sentences has no pairs; the kernel wants the size of the largest.
+    # A grammar of one-word sentences has no pairs, but the kernel needs a largest size.
     ends = [len(order)] if len(order) else [0, 0]
     return Rules(
         pair=frozen(pair),

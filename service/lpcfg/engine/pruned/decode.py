@@ -1,4 +1,4 @@
-"""Posteriors → trees: the best derivations under an objective.
+"""Decode posteriors: find the best derivations under an objective.
 
 | objective      | maximises over derivations                                         |
 |----------------|--------------------------------------------------------------------|
@@ -6,7 +6,7 @@
 | `max-marginal` | Σ of abs μ(a, i, j) / p(x) (Goodman, 1996)                          |
 | `max-product`  | Π of abs μ(a → b c, i, k, j) / μ(a, i, j), the tree of the best PCFG |
 
-Spectral marginals may be negative; their magnitudes count (NAACL 3.3).
+Spectral marginals may be negative, so their magnitudes are used (NAACL 3.3).
 """
 
 import heapq
@@ -24,7 +24,7 @@ from lpcfg.grammar.tables import Doubles, Longs
 
 OBJECTIVES = ("max-rule", "max-marginal", "max-product")
 PIECE = 10.0
-_TINY = 1e-300  # its log is finite: an impossible edge loses to every possible one
+_TINY = 1e-300  # stands for 0, because its log is finite: an impossible edge then loses to others
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +37,7 @@ class Derivation:
 
 @dataclass(frozen=True, eq=False)
 class Scores:
-    """What an objective adds up: for items over one word, for edges, and for roots."""
+    """The summands of an objective: for items over one word, for edges, and for roots."""
 
     item: Doubles
     edge: Doubles
@@ -45,7 +45,7 @@ class Scores:
 
 
 def check_objective(objective: str) -> None:
-    """Raises InputError for an objective that there is not."""
+    """Raise InputError if there is no such objective."""
     if objective not in OBJECTIVES:
         raise InputError(
             f"expected an objective among {', '.join(OBJECTIVES)}, got {objective!r}",
@@ -54,7 +54,7 @@ def check_objective(objective: str) -> None:
 
 
 def scores(posteriors: Posteriors, objective: str) -> Scores:
-    """The scores of every item and edge under an objective."""
+    """Compute the scores of every item and edge under an objective."""
     item, edge = posteriors.item, posteriors.edge
     if objective == "max-rule":
         return Scores(item, edge, np.zeros(len(item)))
@@ -66,12 +66,12 @@ def scores(posteriors: Posteriors, objective: str) -> Scores:
 
 
 def best(posteriors: Posteriors, objective: str) -> Derivation:
-    """The derivation of the whole sentence with the highest score."""
+    """Find the derivation of the whole sentence with the highest score."""
     return best_by(scores(posteriors, objective), posteriors.pruned)
 
 
 def best_by(weights: Scores, pruned: Pruned) -> Derivation:
-    """The derivation of the whole sentence with the highest sum of these scores."""
+    """Find the derivation of the whole sentence with the highest sum of these scores."""
     chart = pruned.chart
     total, back = kernels.best_tree(chart, weights.item, weights.edge)
     root = max(_roots(pruned), key=lambda t: total[t] + weights.root[t])
@@ -98,7 +98,7 @@ def _followed(chart: kernels.Chart, back: Longs, root: int) -> tuple[int, ...]:
 
 
 def k_best(posteriors: Posteriors, objective: str) -> Iterator[Derivation]:
-    """All derivations of the whole sentence, best first, worked out as they are asked for."""
+    """Yield all derivations of the whole sentence, best first. Each is computed on demand."""
     weights = scores(posteriors, objective)
     lazy = _Lazy(posteriors.pruned.chart, weights)
     queue = [(-lazy.score(t, 0) - weights.root[t], t, 0) for t in _roots(posteriors.pruned)]
@@ -112,7 +112,7 @@ def k_best(posteriors: Posteriors, objective: str) -> Iterator[Derivation]:
 
 
 class _Choice(NamedTuple):
-    """A derivation of an item: its cost (the score's negative), edge, and children's ranks."""
+    """A derivation of an item: its cost (minus its score), its edge, and its children's ranks."""
 
     cost: float
     edge: int
@@ -122,7 +122,10 @@ class _Choice(NamedTuple):
 
 @dataclass(slots=True)
 class _Ranked:
-    """An item's derivations so far, those that may be next, and how many have sent successors."""
+    """The derivations of an item found so far, and the candidates for the next one.
+
+    `opened` counts the derivations whose successors are already among the candidates.
+    """
 
     found: list[_Choice]
     waiting: list[_Choice]
@@ -141,11 +144,11 @@ class _Lazy:
         self._ranked: dict[int, _Ranked] = {}
 
     def score(self, t: int, rank: int) -> float:
-        """The score of an item's derivation of a rank that exists."""
+        """Return the score of an item's derivation of a rank that exists."""
         return self._best[t] if rank == 0 else -self._ranked[t].found[rank].cost
 
     def exists(self, t: int, rank: int) -> bool:
-        """Whether an item has a derivation of a rank above 0; works out what that takes."""
+        """Return True if an item has a derivation of a rank above 0. Compute it if needed."""
         stack = [(t, rank)]
         while stack:
             top, wanted = stack[-1]
@@ -164,7 +167,7 @@ class _Lazy:
         return rank < len(self._of(t).found)
 
     def items(self, t: int, rank: int) -> tuple[int, ...]:
-        """The items of a derivation, in pre-order."""
+        """Return the items of a derivation, in pre-order."""
         items, stack = [], [(t, rank)]
         while stack:
             top, at = stack.pop()
@@ -176,7 +179,7 @@ class _Lazy:
         return tuple(items)
 
     def _is_settled(self, t: int, rank: int) -> bool:
-        """Whether it is known if an item has a derivation of this rank, above 0."""
+        """Return True once it is known if the item has a derivation of this rank (above 0)."""
         state = self._of(t)
         return rank < len(state.found) or state.exhausted
 
@@ -192,7 +195,10 @@ class _Lazy:
         return state
 
     def _opened(self, state: _Ranked) -> tuple[int, int] | None:
-        """Sends the successors of the next found derivation to wait, or names what that needs."""
+        """Queue the successors of the next found derivation.
+
+        Return None when done, or the (item, rank) that has to be computed first.
+        """
         _, edge, left, right = state.found[state.opened]
         b, c = int(self._chart.left[edge]), int(self._chart.right[edge])
         for child, rank in ((b, left + 1), (c, right + 1)):
@@ -212,10 +218,10 @@ class _Lazy:
 
 
 def cover(unfinished: Unfinished, log_rules: Doubles) -> list[tuple[int, ...]]:
-    """Analyses of pieces that together make the sentence, left to right, as items in pre-order.
+    """Find pieces that together cover the sentence, left to right, each as items in pre-order.
 
-    Few pieces with high estimates are wanted: a piece costs as much as an estimate of e to the
-    -PIECE. A word that nothing spans is an empty piece.
+    Few pieces with high estimates are preferred: each further piece costs as much as an estimate of
+    e to the -PIECE. A word under no item becomes an empty piece.
     """
     chart, n = unfinished.chart, unfinished.length
     total, back = kernels.best_tree(chart, np.log(chart.inside), log_rules)

@@ -1,11 +1,11 @@
-"""The fine pass: marginals of one or several members over one pruned chart.
+"""The fine pass: compute the marginals of one or several members over one pruned chart.
 
-Members share grammar and coarse pass. Each gives every item and edge a signed posterior
-μ / p(x), divided by its own signed p(x), which heals a chart whose sign flipped as a whole. What
-decodes and is served is the mean of the members' *votes*: magnitudes of posteriors, all divided
-by the largest where that is above 1. A p(x) that nearly cancelled makes a member's posteriors
-huge; as votes they weigh no more than another's (on gum/dev, four members: F1 82.2 with votes,
-81.4 with plain means). Every mean over members is by their weights.
+All members share the grammar and the coarse pass. Each member gives every item and edge a signed
+posterior μ / p(x); dividing by its own signed p(x) cancels a sign that the whole chart shares. The
+trees and the served probabilities come from the mean of the members' *votes*. A member's votes are
+the magnitudes of its posteriors, all divided by the largest one if that is above 1. Without this, a
+member whose p(x) nearly cancelled would have huge posteriors and outvote the others (on gum/dev,
+four members: F1 82.2 with votes, 81.4 with plain means). All means over members use their weights.
 """
 
 import math
@@ -21,7 +21,7 @@ from lpcfg.grammar.tables import Doubles, Tables, frozen
 
 
 class Member(NamedTuple):
-    """Tables as the kernel reads them, and what their say weighs beside other members'."""
+    """The tables of one member in the kernel's form, and the weight of its votes."""
 
     tables: kernels.Fine
     weight: float
@@ -29,7 +29,7 @@ class Member(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Posteriors:
-    """Votes on a pruned chart's items and edges, and p(x) as sign and log-magnitude.
+    """Votes on the items and edges of a pruned chart, and p(x) as sign and log-magnitude.
 
     `ratio` is the mean of the members' signed μ / p(x) of every item.
     """
@@ -41,16 +41,16 @@ class Posteriors:
     sign: int
     log_probability: float
     negative: int
-    """Members whose p(x) came out negative."""
+    """How many members gave a negative p(x)."""
 
     @property
     def clipped_mass(self) -> float:
-        """How far all items' signed posteriors together are outside [0, 1]."""
+        """How far the signed posteriors of all items are outside [0, 1], summed."""
         return float((np.maximum(self.ratio - 1.0, 0.0) + np.maximum(-self.ratio, 0.0)).sum())
 
 
 def relative(tables: Tables, coarse: Tables, weight: float = 1.0) -> Member:
-    """The tables divided by the coarse ones, in float32."""
+    """Divide the tables by the coarse ones, in float32."""
     q = np.array([coarse.dense(r).item() for r in range(coarse.grammar.n_rules)])
     sizes = tables.terms * tables.states[tables.grammar.rules[:, 0]]
     roots = np.repeat(np.asarray(coarse.c_one, np.float64), tables.states)
@@ -74,7 +74,7 @@ def relative(tables: Tables, coarse: Tables, weight: float = 1.0) -> Member:
 
 
 def posteriors(pruned: Pruned, members: Sequence[Member]) -> Posteriors:
-    """The mean of the members' votes; the coarse posteriors where no member gives any."""
+    """Average the members' votes. If no member gives any, return the coarse posteriors."""
     item, edge = np.zeros(len(pruned.item)), np.zeros(len(pruned.edge))
     ratio = np.zeros(len(pruned.item))
     totals = []
@@ -106,7 +106,7 @@ def posteriors(pruned: Pruned, members: Sequence[Member]) -> Posteriors:
 
 
 def tree_ratio(chart: kernels.Chart, members: Sequence[Member], n: int) -> tuple[int, float]:
-    """p(tree) over the coarse p(tree), as sign and log, of a chart that holds one tree alone."""
+    """Compute p(tree) / coarse p(tree) as sign and log, from a chart that holds this tree alone."""
     ones = np.ones(len(chart.symbol)), np.ones(len(chart.rule))
     single = chart._replace(inside=ones[0], value=ones[1])
     ratios = [
@@ -116,7 +116,7 @@ def tree_ratio(chart: kernels.Chart, members: Sequence[Member], n: int) -> tuple
 
 
 def _mean(ratios: Sequence[tuple[float, int, float]]) -> tuple[int, float]:
-    """The mean of numbers given with exponents of two and weights, as sign and log."""
+    """Average numbers given as (mantissa, exponent of two, weight). Return sign and log."""
     highest = max((exponent for value, exponent, _ in ratios if value != 0.0), default=0)
     total = sum(w * value * 2.0 ** max(exponent - highest, -1000) for value, exponent, w in ratios)
     if total == 0.0:

@@ -1,12 +1,12 @@
 """The compiled loops: the only place with layout tricks.
 
-A pruned chart is a hypergraph: *items* (a symbol over a span, cell by cell, bottom-up) and
-*edges* (a rule over two items, grouped by the item above, in the same order), so that one loop
-forward is an inside pass and one loop backward an outside pass. The coarse pass makes it with the
-m = 1 grammar. The fine pass runs the tensors over it *relative to the coarse pass*: with coarse
-inside values γ, an edge a → b c enters α_a / γ_a with the weight q γ_b γ_c / γ_a. Those weights
-sum to one, so float32 has the range it needs; what still drifts is caught by exact powers of two,
-one exponent an item.
+A pruned chart is a hypergraph. Its *items* are symbols over spans, cell by cell, bottom-up. Its
+*edges* are rules over two items, grouped by the item above, in the same order. One loop forward is
+therefore an inside pass, and one loop backward an outside pass. The coarse pass builds the chart
+with the m = 1 grammar. The fine pass runs the tensors over it *relative to the coarse pass*: with
+coarse inside values α⁰ and coarse rule probabilities q, an edge a → b c enters α_a / α⁰_a with the
+weight q α⁰_b α⁰_c / α⁰_a. These weights sum to one, so the range of float32 is enough. Vectors that
+still drift are rescaled by exact powers of two, with one exponent per item.
 """
 
 import math
@@ -18,20 +18,23 @@ from numba import njit
 from lpcfg.grammar.tables import Bools, Doubles, Ints, Longs, Singles
 
 _DRIFT = 20
-"""Powers of two by which a vector's largest component may leave 1 before it is rescaled."""
+"""A vector is rescaled when its largest component leaves 1 by more than this power of two."""
 
 
 _EDGE_SHARE = 0.03
-"""An edge whose estimate is below this share of what an item needs is not looked at."""
+"""An edge is skipped if its estimate is below this share of what its item needs."""
 
 
 _CROWD = 400
-"""Items that may end at one word before each further one makes it harder for the next."""
+"""Above this number of items that end at one word, the threshold for further items rises."""
 
 
 class Rules(NamedTuple):
-    """The coarse grammar by pairs of children: rules pair_start[p] : pair_start[p + 1] have the
-    children of pair p = pair[b, c]; -1 means no rule, and best[p] is their largest q."""
+    """The coarse grammar by pairs of children.
+
+    Rules pair_start[p] : pair_start[p + 1] have the children of pair p = pair[b, c]; -1 means no
+    rule, and best[p] is the largest q among them.
+    """
 
     pair: Ints
     pair_start: Ints
@@ -43,11 +46,11 @@ class Rules(NamedTuple):
 
 
 class Context(NamedTuple):
-    """What stands beside constituents. Tags t, and T for the sentence's ends.
+    """Statistics of what stands beside constituents. Tags are t; the sentence's ends have tag T.
 
-    transition[t, u] = follows[u, t] = p(tag u follows tag t), before[t, a] = expected number of a
-    that start after t, after[u, a] = p(u follows a constituent a). `tag` and `share` are every
-    preterminal's tag and its share p(a | t).
+    transition[t, u] = follows[u, t] = p(tag u follows tag t), before[t, a] = expected number of
+    constituents a that start after t, after[u, a] = p(u follows a constituent a). `tag` and `share`
+    hold each preterminal's tag and its share p(a | t).
     """
 
     transition: Doubles
@@ -68,9 +71,12 @@ class Words(NamedTuple):
 
 
 class Bounds(NamedTuple):
-    """What may be built: cell[i, k] is 0 (anything), 1 (nothing), or 2 + a row of `allowed`, the
-    symbols admitted there. Items whose estimated posterior is below `least` are left out, and all
-    of the rest once stopped[0]."""
+    """What may be built.
+
+    cell[i, k] is 0 (anything), 1 (nothing), or 2 + a row of `allowed`, which holds the symbols
+    admitted there. Items with an estimated posterior below `least` are dropped. Once stopped[0] is
+    set, nothing more is built.
+    """
 
     cell: Ints
     allowed: Bools
@@ -79,10 +85,10 @@ class Bounds(NamedTuple):
 
 
 class Chart(NamedTuple):
-    """Items and edges. Edges of item t are edge_start[t] : edge_start[t + 1].
+    """Items and edges. The edges of item t are edge_start[t] : edge_start[t + 1].
 
-    `inside` and `posterior` are the coarse grammar's, `value` is q γ_b γ_c of an edge; `entry` is
-    the lexical entry of an item over one word, -1 of others.
+    `inside` holds the coarse inside values α⁰ of items; `value` is q α⁰_b α⁰_c of an edge; `entry`
+    is the lexical entry of an item over one word, and -1 for other items.
     """
 
     symbol: Ints
@@ -98,7 +104,7 @@ class Chart(NamedTuple):
 
 
 class Fine(NamedTuple):
-    """The tables of a member, divided by the coarse ones: E = C / q, c∞, c¹ / c¹ of m = 1."""
+    """The tables of a member divided by the coarse ones: C / q, c∞, and c¹ / (c¹ of m = 1)."""
 
     states: Ints
     terms: Ints
@@ -122,11 +128,11 @@ def _plus(y, factor, x):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def look_around(words, context):  # type: ignore[no-untyped-def]
-    """A hidden Markov model of tags, run over the words from both sides.
+    """Run a hidden Markov model of tags over the words, from the left and from the right.
 
-    Returns how likely every symbol is to start at i (left[i]) and to end at k (right[k]), such
-    that left[i, a] · right[k, a] · inside(a, i, k) estimates a posterior (Caraballo and Charniak,
-    1998), weights scaled by powers of two, and the exponents taken out of every word's.
+    Return left[i, a], how likely symbol a is to start at i, and right[k, a], how likely it is to
+    end at k. left[i, a] · right[k, a] · inside(a, i, k) estimates a posterior (Caraballo and
+    Charniak, 1998). Also return the weights scaled by powers of two, and each word's exponent.
     """
     n, tags = len(words.start) - 1, context.transition.shape[0] - 1
     emission = np.zeros((n + 1, tags + 1))
@@ -176,7 +182,7 @@ def look_around(words, context):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def _room(array, size):  # type: ignore[no-untyped-def]
-    """The array, or a copy with room for `size` elements."""
+    """Return the array, or a larger copy with room for `size` elements."""
     if size <= len(array):
         return array
     larger = np.empty(max(2 * len(array), size), array.dtype)
@@ -186,11 +192,10 @@ def _room(array, size):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def build_chart(rules, words, left, right, bounds):  # type: ignore[no-untyped-def]
-    """The coarse inside pass (figure 5 with m = 1), keeping every edge it uses.
+    """Run the coarse inside pass (figure 5 with m = 1), and keep every edge it uses.
 
-    Cells are filled by their right end, then from right to left, so an item stands after all
-    items it is made of. An item whose estimated posterior is too low is dropped at once, with its
-    edges.
+    Cells are filled by their right end, then from right to left, so an item comes after all items
+    it is made of. An item with too low an estimated posterior is dropped at once, with its edges.
     """
     n, symbols = len(words.start) - 1, rules.pair.shape[0]
     item_symbol, item_entry = np.empty(32 * n, np.int32), np.empty(32 * n, np.int32)
@@ -201,14 +206,14 @@ def build_chart(rules, words, left, right, bounds):  # type: ignore[no-untyped-d
     cell_start = np.zeros((n + 1, n + 1), np.int32)
     cell_end = np.zeros((n + 1, n + 1), np.int32)
     ends, n_ends = np.empty((n + 1, n + 1), np.int32), np.zeros(n + 1, np.int32)
-    found = np.empty(symbols, np.int32)  # symbols met in this cell
+    found = np.empty(symbols, np.int32)  # symbols found in this cell
     outlook, score, first = np.empty(symbols), np.zeros(symbols), np.full(symbols, -1, np.int32)
-    # edges of this cell, each with the one met before it for the same symbol
+    # edges of this cell, each linked to the previous one of the same symbol
     new_rule, new_left = np.empty(256, np.int32), np.empty(256, np.int32)
     new_right, new_next = np.empty(256, np.int32), np.empty(256, np.int32)
     new_value = np.empty(256)
     items, edges = 0, 0
-    lead = np.ones(n + 1)  # the best estimate of any row of items from 0 to here
+    lead = np.ones(n + 1)  # the best estimate of any sequence of items from 0 to here
     pair, pair_start, best = rules.pair.ravel(), rules.pair_start, rules.best
     parent, q = rules.parent, rules.q
     most = (pair_start[1:] - pair_start[:-1]).max()
@@ -323,7 +328,7 @@ def build_chart(rules, words, left, right, bounds):  # type: ignore[no-untyped-d
 
 @njit(cache=True, nogil=True)
 def coarse_posteriors(chart, root, n):  # type: ignore[no-untyped-def]
-    """The coarse outside pass: p(x), and the posterior of every item and edge."""
+    """Run the coarse outside pass: compute p(x), and the posterior of every item and edge."""
     items = len(chart.symbol)
     outside = np.zeros(items)
     item_posterior, edge_posterior = np.zeros(items), np.zeros(len(chart.rule))
@@ -349,9 +354,9 @@ def coarse_posteriors(chart, root, n):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def prune(chart, item_posterior, edge_posterior, least_item, least_edge, n):  # type: ignore[no-untyped-def]
-    """The chart without unlikely items and edges, and their posteriors.
+    """Remove unlikely items and edges from the chart. Return it with the remaining posteriors.
 
-    What can no longer be built from words, or reached from a root, goes as well.
+    Items that can no longer be built from words, or reached from a root, are removed as well.
     """
     items, edges = len(chart.symbol), len(chart.rule)
     alive, kept = np.zeros(items, np.bool_), np.zeros(edges, np.bool_)
@@ -421,7 +426,7 @@ def _add(y, factor, x):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def _rescale(vector):  # type: ignore[no-untyped-def]
-    """Brings the vector near 1 when it has drifted, and returns the exponent taken out."""
+    """Scale the vector back towards 1 if it has drifted. Return the exponent taken out."""
     largest = np.float32(0.0)
     for x in vector:
         largest = max(largest, abs(x))
@@ -430,7 +435,7 @@ def _rescale(vector):  # type: ignore[no-untyped-def]
     exponent = math.frexp(largest)[1]
     if abs(exponent) <= _DRIFT:
         return 0
-    # two steps: 2 ** -exponent itself may be beyond float32
+    # in two steps, because 2 ** -exponent itself may be beyond float32
     half = exponent // 2
     first, second = np.float32(2.0**-half), np.float32(2.0 ** (half - exponent))
     for i in range(len(vector)):
@@ -440,10 +445,10 @@ def _rescale(vector):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def fine_pass(chart, item_posterior, edge_posterior, fine, n):  # type: ignore[no-untyped-def]
-    """Inside, outside and marginals with the tensors (figures 4 and 5), over a pruned chart.
+    """Compute inside, outside and marginals with the tensors (figures 4 and 5) on a pruned chart.
 
-    Returns p(x) relative to the coarse one as a number and an exponent of two, and the signed
-    posterior μ / p(x) of every item and edge. A p(x) of zero leaves the posteriors zero.
+    Return p(x) divided by the coarse p(x), as a number and an exponent of two, and the signed
+    posterior μ / p(x) of every item and edge. If p(x) is zero, the posteriors are zero.
     """
     items, edges = len(chart.symbol), len(chart.rule)
     at = np.zeros(items + 1, np.int64)
@@ -542,7 +547,7 @@ def fine_pass(chart, item_posterior, edge_posterior, fine, n):  # type: ignore[n
 
 @njit(cache=True, nogil=True)
 def _weigh(child, weight, exponent, beta, down, fresh):  # type: ignore[no-untyped-def]
-    """The factor that brings a contribution to a child's β to the child's own exponent."""
+    """Compute the factor that brings a contribution to a child's β to the child's own exponent."""
     if fresh[child]:
         fresh[child] = False
         down[child] = exponent
@@ -557,7 +562,7 @@ def _weigh(child, weight, exponent, beta, down, fresh):  # type: ignore[no-untyp
 
 @njit(cache=True, nogil=True)
 def best_tree(chart, item_score, edge_score):  # type: ignore[no-untyped-def]
-    """The derivation with the largest sum of scores: of every item, its total and its edge.
+    """Find the derivation with the largest sum of scores. Return each item's total and best edge.
 
     `item_score` counts at items over one word; the edge of such an item is -1.
     """
@@ -575,10 +580,10 @@ def best_tree(chart, item_score, edge_score):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def shared_posteriors(chart, item_posterior, chosen, labels_of, has):  # type: ignore[no-untyped-def]
-    """For chosen items, the posterior that each of their labels stands over their span.
+    """Compute, for chosen items, the posterior of each of their labels over their span.
 
-    labels_of = (start, label): labels label[start[a] : start[a + 1]] of symbol a, and has[l, a]
-    says that a has label l. Items of one span stand together.
+    labels_of = (start, label): symbol a has the labels label[start[a] : start[a + 1]], and has[l,
+    a] is True if a has label l. Items of one span are neighbours.
     """
     start, label = labels_of
     size = 0
@@ -611,7 +616,7 @@ def shared_posteriors(chart, item_posterior, chosen, labels_of, has):  # type: i
 
 @njit(cache=True, nogil=True)
 def single_tree(chart, chosen):  # type: ignore[no-untyped-def]
-    """The chart of one derivation alone, its items given in pre-order."""
+    """Build the chart of a single derivation, given by its items in pre-order."""
     items = np.sort(chosen)
     new = np.full(len(chart.symbol), -1, np.int32)
     for at in range(len(items)):
