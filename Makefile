@@ -48,7 +48,7 @@ browser:  ## the Chromium that the tests of the web page drive
 	  as_root=$$([ "$$(id -u)" = 0 ] || echo sudo); \
 	  $$as_root apt-get update -qq && \
 	  $$as_root apt-get install -qq --yes --no-install-recommends chromium >/dev/null; } || \
-	  echo "no chromium: tests of the web page will be skipped; install it with your system's packages"
+	  echo "no chromium: tests of the web page will be skipped (in CI: fail); install it with your system's packages"
 
 lock: dev  ## pin all dependencies anew (UPGRADE=--upgrade takes the newest versions)
 	$(COMPILE) $(UPGRADE) --group build pyproject.toml --output-file requirements.lock

@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.needs import lacking
+
 settings.register_profile(
     "lpcfg", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
@@ -18,5 +20,5 @@ def treebanks() -> Path:
     beside = Path(__file__).resolve().parents[2] / "shared" / "data"
     folder = Path(os.environ.get("LPCFG_DATA", beside))
     if not (folder / "craft" / "train.mrg").is_file():
-        pytest.skip(f"no treebanks in {folder}: set LPCFG_DATA to the folder with craft/ and gum/")
+        lacking(f"no treebanks in {folder}: set LPCFG_DATA to the folder with craft/ and gum/")
     return folder

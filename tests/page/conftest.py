@@ -15,6 +15,7 @@ from playwright.sync_api import Browser, Locator, Page, Request, Response, sync_
 
 from lpcfg.train.config import TrainingConfig
 from lpcfg.train.pipeline import train_and_publish
+from tests.needs import lacking
 
 ROOT = Path(__file__).resolve().parents[2]
 # As root in a container there is no sandbox to be had; the others keep it from calling home.
@@ -121,7 +122,7 @@ def chromium() -> Iterator[Browser]:
     driver keeps running in the thread of the tests."""
     path = shutil.which("chromium")
     if path is None:
-        pytest.skip("no chromium: `make browser` installs it")
+        lacking("no chromium: `make browser` installs it")
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=path, args=list(FLAGS))
         yield browser

@@ -13,7 +13,19 @@ from typing import IO, Any
 
 import typer
 
-from lpcfg.cli import evaluate, lm, models, parse, report, sample, score, serve, train, words
+from lpcfg.cli import (
+    evaluate,
+    interrupts,
+    lm,
+    models,
+    parse,
+    report,
+    sample,
+    score,
+    serve,
+    train,
+    words,
+)
 from lpcfg.errors import LpcfgError
 
 app = typer.Typer(
@@ -36,8 +48,10 @@ app.add_typer(words.app, name="words")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit code."""
+    """Run one command and return its exit code. Without arguments, it is the process's own."""
     _prepare_streams()
+    if arguments is None:
+        interrupts.watch()
     try:
         code = app(args=arguments, prog_name="lpcfg", standalone_mode=False)
         sys.stdout.flush()
@@ -50,6 +64,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _fail(f"{error.filename}: {error.strerror}" if error.filename else str(error), 1)
     except LpcfgError as error:
         return _fail(str(error), 1)
+    if interrupts.happened():
+        return interrupts.INTERRUPTED
     return code if isinstance(code, int) else 0
 
 

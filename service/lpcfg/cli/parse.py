@@ -1,6 +1,5 @@
 """`lpcfg parse`: sentences in, trees out."""
 
-import sys
 from collections.abc import Iterable
 from enum import StrEnum
 from pathlib import Path
@@ -77,7 +76,6 @@ def parse(
             result_json(shown)
         else:
             _print_trees(analysis, output, k)
-        sys.stdout.flush()  # whoever sent this line may wait for its answer before the next
 
 
 def _output(asked: Output | None, json: bool) -> Output:

@@ -46,6 +46,7 @@ def report(
     from lpcfg.models.store.versions import load
     from lpcfg.parsing.parser import Parser
     from lpcfg.report.page import Evaluation, page, told
+    from lpcfg.text.files import write_whole
     from lpcfg.trees.brackets import read
     from lpcfg.trees.normalize import normalize
 
@@ -72,7 +73,7 @@ def report(
         title = ", ".join(Path(name).name for name in treebank)
         evaluation = Evaluation(f"{title}, {used.value} tags", measured.as_dict())
     if output is not None:
-        output.write_text(page(stored, evaluation), encoding="utf-8")
+        write_whole(output, page(stored, evaluation).encode())
         note(f"{stored.reference} is drawn in {output}")
     if json:
         result_json({**told(stored, evaluation), "page": output and str(output)})

@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from lpcfg.cli import interrupts
 from lpcfg.cli.options import Store
 from lpcfg.settings import read_settings
 
@@ -35,4 +36,4 @@ def serve(
     if check:
         server.check(settings)
     else:
-        server.serve(settings)
+        server.serve(settings, on_start=interrupts.end_gently)

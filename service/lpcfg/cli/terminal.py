@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from lpcfg.cancel import FINISHING
 from lpcfg.errors import InputError
 
 Progress = Callable[[str, int, int], None]
@@ -15,8 +16,10 @@ Progress = Callable[[str, int, int], None]
 
 
 def result(text: str) -> None:
-    """One line of a result."""
-    sys.stdout.write(text + "\n")
+    """Print one line of a result at once: whoever asked may wait for it, or interrupt the next."""
+    with FINISHING:
+        sys.stdout.write(text + "\n")
+        sys.stdout.flush()
 
 
 def result_json(value: object) -> None:

@@ -1,6 +1,6 @@
 """A latent-class bigram model: probabilities, perplexity, and its one file."""
 
-import os
+import io
 import zipfile
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -15,6 +15,7 @@ from scipy import sparse
 from lpcfg.errors import GrammarError, StoreError
 from lpcfg.grammar.tables import Doubles, Longs
 from lpcfg.lm.corpus import UNKNOWN, Sentence, Vocabulary
+from lpcfg.text.files import write_whole
 
 SUM_TOLERANCE = 1e-9
 """Distributions over up to 10⁶ outcomes sum to one within 10⁶ roundings of 2⁻⁵³."""
@@ -83,15 +84,11 @@ class LanguageModel:
         """Write one .npz file, atomically; the same model makes the same bytes."""
         header = Header(training=self.training, words=self.vocabulary.words)
         text = np.frombuffer(header.model_dump_json().encode(), dtype=np.uint8)
-        temporary = path.with_name(f".{path.name}.{os.getpid()}")
+        packed = io.BytesIO()
+        np.savez(packed, header=text, contexts=self.contexts, words=self.words)
         try:
-            with temporary.open("wb") as file:
-                np.savez(file, header=text, contexts=self.contexts, words=self.words)
-                file.flush()
-                os.fsync(file.fileno())
-            temporary.replace(path)
+            write_whole(path, packed.getvalue())
         except OSError as error:
-            temporary.unlink(missing_ok=True)
             raise StoreError(
                 f"cannot write the language model {path}: {error.strerror}: check the folder, its "
                 "permissions and its space"

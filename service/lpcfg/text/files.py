@@ -1,4 +1,4 @@
-"""Read text from files, folders, standard input and open streams: the one place that does.
+"""Read text from files, folders, standard input and open streams, and write files whole.
 
 Text is UTF-8, with or without a byte order mark, and may be compressed by gzip. Errors name the
 source, for wrong bytes also line and column, and say what to do.
@@ -6,6 +6,7 @@ source, for wrong bytes also line and column, and say what to do.
 
 import gzip
 import io
+import os
 import sys
 import zlib
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
+from lpcfg.cancel import FINISHING
 from lpcfg.errors import InputError
 
 Source = str | Path | IO[str] | IO[bytes]
@@ -126,3 +128,21 @@ def _wrong_utf8(error: UnicodeDecodeError, name: str, line: int) -> InputError:
         f"{name}:{line}:{column}: expected UTF-8, got the byte 0x{error.object[error.start]:02x}: "
         "convert the text to UTF-8"
     )
+
+
+def write_whole(path: Path, data: bytes) -> None:
+    """Write a file that is there whole or not at all, whatever interrupts it.
+
+    Raises OSError, after which nothing is left behind.
+    """
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    with FINISHING:
+        try:
+            with temporary.open("wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.replace(path)
+        except OSError:
+            temporary.unlink(missing_ok=True)
+            raise

@@ -5,7 +5,7 @@ import errno
 import os
 import signal
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from types import FrameType
 
@@ -25,8 +25,10 @@ _LAST_ACCEPTS = 0.05  # seconds for the loop to accept what the kernel has conne
 _log = structlog.get_logger("lpcfg.web")
 
 
-def serve(settings: Settings) -> None:
-    """Serve until told to end.
+def serve(
+    settings: Settings, *, on_start: Callable[[Callable[[], None]], None] = lambda _: None
+) -> None:
+    """Serve until told to end. `on_start` is told what ends the service gently, from any thread.
 
     Raises for models that are not there or not what they were, and for an address to listen on
     that cannot be had.
@@ -55,6 +57,7 @@ def serve(settings: Settings) -> None:
     _log.info("listening", host=host, port=port)
     address = f"[{host}]" if ":" in host else host
     print(f"the page: http://{address}:{port}/", flush=True)
+    on_start(server.interrupt)
     server.run([listening])
     if service.failure is not None:
         raise service.failure
@@ -109,6 +112,10 @@ class Server(uvicorn.Server):
             self.should_exit = True
         else:
             super().handle_exit(sig, frame)
+
+    def interrupt(self) -> None:
+        """End as after Ctrl-C: what is asked already is answered."""
+        self.should_exit = True
 
     def give_up(self) -> None:
         """End without waiting: there is nothing to serve."""

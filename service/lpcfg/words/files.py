@@ -11,7 +11,6 @@ inside a word become `_`.
 
 import hashlib
 import json
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -22,7 +21,7 @@ import safetensors.numpy
 from numpy.typing import NDArray
 
 from lpcfg.errors import GrammarError, StoreError
-from lpcfg.text.files import lines
+from lpcfg.text.files import lines, write_whole
 from lpcfg.words.context import Contexts
 from lpcfg.words.eigenwords import Eigenwords, fold
 
@@ -36,15 +35,9 @@ _AGAIN = "name a file that `lpcfg words train` wrote, or train again"
 def save(words: Eigenwords, path: Path) -> None:
     """Write eigenwords, atomically: as safetensors if the name ends so, else as word2vec's text."""
     data = _packed(words) if path.suffix == SUFFIX else _text(words).encode()
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        with temporary.open("wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
+        write_whole(path, data)
     except OSError as error:
-        temporary.unlink(missing_ok=True)
         raise StoreError(
             f"cannot write the vectors {path}: {error.strerror}: check the folder, its permissions "
             "and its space"

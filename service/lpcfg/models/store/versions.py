@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
+from lpcfg.cancel import FINISHING
 from lpcfg.errors import StoreError
 from lpcfg.models.store.files import (
     Bundle,
@@ -87,7 +88,7 @@ def publish(store: str | Path, name: str, bundle: Bundle) -> Reference:
     """
     check_name(name)
     files, manifest_of = encode(name, bundle)
-    with explained(f"publish {name} into {store}"):
+    with explained(f"publish {name} into {store}"), FINISHING:
         version, manifest = open_storage(store).publish(name, files, manifest_of)
     return Reference(str(store), name, version, sha256(manifest))
 
@@ -95,7 +96,7 @@ def publish(store: str | Path, name: str, bundle: Bundle) -> Reference:
 def check_publishable(store: str | Path, name: str) -> None:
     """Raises StoreError where `publish` could only fail: for those who work long before it."""
     check_name(name)
-    with explained(f"publish {name} into {store}"):
+    with explained(f"publish {name} into {store}"), FINISHING:
         open_storage(store).try_writing(name)
 
 
@@ -148,7 +149,8 @@ def remove(reference: str, store: str | Path) -> str:
                     f"expected NAME@VERSION to remove, got `{reference}`, which has versions "
                     f"{join(versions)} in {place.store}: say which, as in {place}"
                 )
-        place.storage.remove(place.name, place.version)
+        with FINISHING:
+            place.storage.remove(place.name, place.version)
     return str(place)
 
 
