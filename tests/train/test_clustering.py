@@ -7,14 +7,12 @@ import numpy as np
 import pytest
 
 from lpcfg.errors import TrainingError
-from lpcfg.grammar.tables import Grammar, Ints, Tables
+from lpcfg.grammar.tables import Tables
+from lpcfg.train.data.examples import Examples
 from lpcfg.train.data.treebank import (
     Forest,
     forest_of,
-    grammar_of,
     lexicon_of,
-    node_entries,
-    node_rules,
     read_forest,
 )
 from lpcfg.train.estimators import clustering, em
@@ -29,13 +27,10 @@ SMALL = Path(__file__).resolve().parents[2] / "examples" / "small.mrg"
 LITERAL = ClusteringConfig(states=3, examples=2, smoothing=False, terms=9)
 """Relative frequencies as they are: no smoothing, and terms for every number of a 3×3×3 tensor."""
 
-Examples = tuple[Forest, Grammar, Ints, Ints]
-
 
 def coded(forest: Forest) -> Examples:
     lexicon = lexicon_of(forest, rare_threshold=0, language="neutral")
-    grammar = grammar_of(forest, lexicon)
-    return forest, grammar, node_rules(forest, grammar), node_entries(forest, grammar, lexicon)
+    return Examples.of(forest, lexicon)
 
 
 @pytest.fixture(scope="module")
@@ -53,13 +48,14 @@ def test_indicators_are_inverse_frequencies_on_the_outside() -> None:
 
 
 def learned(examples: Examples, config: ClusteringConfig) -> tuple[Tables, Projection, float]:
-    clusters = clustering.cluster(*examples, config, seed=1, workers=1)
-    tables, report = clustering.estimate(*examples, config, seed=1, workers=1)
+    clusters = clustering.cluster(examples, config, seed=1, workers=1)
+    tables, report = clustering.estimate(examples, config, seed=1, workers=1)
     return tables, clusters, float(report.error.max())
 
 
 def test_unsmoothed_tables_are_relative_frequencies_of_clusters(small: Examples) -> None:
-    forest, grammar, node_rule, node_entry = small
+    forest, grammar = small.forest, small.grammar
+    node_rule, node_entry = small.node_rule, small.node_entry
     tables, clusters, _ = learned(small, LITERAL)
     state = np.argmax(clusters.inside, axis=1).tolist()
     symbol, rule, entry = forest.symbol.tolist(), node_rule.tolist(), node_entry.tolist()
@@ -108,15 +104,15 @@ def test_the_rules_of_a_state_sum_to_one(small: Examples, smoothing: bool) -> No
 
 def test_neither_workers_nor_another_run_change_a_byte(small: Examples) -> None:
     config = ClusteringConfig(states=4, examples=4)
-    runs = [clustering.estimate(*small, config, seed=2, workers=n)[0] for n in (1, 1, 2, 3)]
+    runs = [clustering.estimate(small, config, seed=2, workers=n)[0] for n in (1, 1, 2, 3)]
     numbers = [(t.parent.tobytes(), t.left.tobytes(), t.c_inf.tobytes()) for t in runs]
     assert numbers[1:] == numbers[:1] * 3
-    other = clustering.estimate(*small, config, seed=3, workers=1)[0]
+    other = clustering.estimate(small, config, seed=3, workers=1)[0]
     assert other.parent.tobytes() != runs[0].parent.tobytes()
 
 
 def test_a_symbol_has_no_more_clusters_than_examples_allow(small: Examples) -> None:
-    clusters = clustering.cluster(*small, ClusteringConfig(states=8, examples=5), seed=1, workers=1)
+    clusters = clustering.cluster(small, ClusteringConfig(states=8, examples=5), seed=1, workers=1)
     assert (clusters.states <= np.maximum(1, clusters.count // 5)).all()
     assert clusters.states.max() == 8
 
@@ -132,7 +128,7 @@ def test_a_symbol_has_no_more_clusters_than_examples_allow(small: Examples) -> N
 def test_small_treebanks_have_clusters(text: str) -> None:
     trees = [binarize(tree) for tree in map(normalize, read_string(text)) if tree is not None]
     tables, _ = clustering.estimate(
-        *coded(forest_of(trees)), ClusteringConfig(examples=1), seed=1, workers=1
+        coded(forest_of(trees)), ClusteringConfig(examples=1), seed=1, workers=1
     )
     assert tables.c_one.sum() == pytest.approx(1, rel=1e-6)
 
@@ -148,19 +144,19 @@ def test_settings_outside_what_they_may_be_are_refused(name: str) -> None:
 
 def test_em_from_clusters_starts_likelier_than_em_from_chance(small: Examples) -> None:
     config = ClusteringEmConfig(states=4, examples=4, steps=2)
-    _, clustered = clustering.estimate_em(*small, config, seed=1, workers=1)
-    _, by_chance = em.estimate(*small, EmConfig(states=4, examples=4, steps=6), seed=1, workers=1)
+    _, clustered = clustering.estimate_em(small, config, seed=1, workers=1)
+    _, by_chance = em.estimate(small, EmConfig(states=4, examples=4, steps=6), seed=1, workers=1)
     assert clustered.log_likelihood[0] > by_chance.log_likelihood[-1]
 
 
 def test_terms_of_clusters_come_to_their_relative_frequencies(small: Examples) -> None:
     """One sweep has what does not depend on how terms share a rule; many have all of it."""
-    clusters = clustering.cluster(*small, LITERAL, seed=1, workers=1)
+    clusters = clustering.cluster(small, LITERAL, seed=1, workers=1)
     exact, _, _ = learned(small, LITERAL)
     distance = {}
     for sweeps in (1, 100):
         tables = em.from_clusters(
-            em.Corpus(*small),
+            em.Corpus(small),
             clusters.states,
             np.argmax(clusters.inside, axis=1).astype(np.int32),
             9,
@@ -181,7 +177,7 @@ def test_terms_of_clusters_come_to_their_relative_frequencies(small: Examples) -
 
 def test_the_number_of_workers_changes_no_byte_of_em_from_clusters(small: Examples) -> None:
     config = ClusteringEmConfig(states=4, examples=4, steps=2)
-    runs = [clustering.estimate_em(*small, config, seed=2, workers=n)[0] for n in (1, 2, 3)]
+    runs = [clustering.estimate_em(small, config, seed=2, workers=n)[0] for n in (1, 2, 3)]
     numbers = [(t.parent.tobytes(), t.left.tobytes(), t.c_inf.tobytes()) for t in runs]
     assert numbers[1:] == numbers[:1] * 2
 

@@ -5,6 +5,7 @@ import pytest
 from numpy.random import Generator
 
 from lpcfg.grammar.tables import Doubles, Floats, Grammar, Tables
+from lpcfg.train.data.examples import Examples
 from lpcfg.train.data.treebank import (
     Forest,
     forest_of,
@@ -35,11 +36,11 @@ def occurrences_of(
 ) -> Occurrences:
     """Random Y and Z around means that are not zero."""
     forest = forest_of(trees)
-    grammar = grammar_of(forest, lexicon_of(forest, rare_threshold=0, language="neutral"))
+    examples = Examples.of(forest, lexicon_of(forest, rare_threshold=0, language="neutral"))
     sizes = {"S": shape[0], "A": shape[1], "B": shape[2]}
     states = np.array([sizes[name[0]] for name in forest.symbols], np.int32)
     projection = random_projection(rng, forest, states)
-    return Occurrences.of(forest, grammar, node_rules(forest, grammar), projection)
+    return Occurrences.of(examples, projection)
 
 
 def random_projection(rng: Generator, forest: Forest, states: np.ndarray) -> Projection:
@@ -52,14 +53,14 @@ def random_projection(rng: Generator, forest: Forest, states: np.ndarray) -> Pro
 
 def tensor_of(occurrences: Occurrences, terms: Terms, r: int) -> Doubles:
     own = terms.rule == r
-    sizes = occurrences.projection.states[occurrences.grammar.rules[r]]
+    sizes = occurrences.projection.states[occurrences.examples.grammar.rules[r]]
     sides = [side[own, :m] for side, m in zip(terms.sides, sizes, strict=True)]
     return np.einsum("ti,tj,tk->ijk", *sides)
 
 
 def expected_tensor(occurrences: Occurrences, smoothing: Smoothing, r: int) -> Doubles:
     nodes = occurrences.nodes[occurrences.start[r] : occurrences.start[r + 1]]
-    sizes = occurrences.projection.states[occurrences.grammar.rules[r]]
+    sizes = occurrences.projection.states[occurrences.examples.grammar.rules[r]]
     sides = [side[:, :m] for side, m in zip(occurrences.sides(nodes), sizes, strict=True)]
     tail = [side[0, :m] for side, m in zip(occurrences.tail(np.array([r])), sizes, strict=True)]
     weight = float(smoothing.rule_weight(len(nodes)))
@@ -174,8 +175,8 @@ def test_examples_that_are_all_equal_make_an_exact_tensor() -> None:
     same = Projection(
         projection.symbol, projection.states, projection.inside[first], projection.outside[first]
     )
-    forest, grammar = occurrences.forest, occurrences.grammar
-    equal = Occurrences.of(forest, grammar, node_rules(forest, grammar), same)
+    grammar = occurrences.examples.grammar
+    equal = Occurrences.of(occurrences.examples, same)
     terms = compact(equal, SMOOTHING, Compaction(16, 4), workers=1)
     for r in range(grammar.n_rules):
         expected = expected_tensor(equal, SMOOTHING, r)
@@ -191,13 +192,8 @@ def test_terms_have_sides_of_equal_length_and_stand_in_the_order_of_rules() -> N
     np.testing.assert_allclose(lengths[0], lengths[2], rtol=1e-10)
 
 
-def tables_with(
-    occurrences: Occurrences, grammar: Grammar, workers: int = 1, n_terms: int = 16
-) -> Tables:
-    forest = occurrences.forest
-    lexicon = lexicon_of(forest, rare_threshold=0, language="neutral")
-    entries = node_entries(forest, grammar, lexicon)
-    tables, _ = tables_of(occurrences, entries, SMOOTHING, Compaction(n_terms, 4), workers=workers)
+def tables_with(occurrences: Occurrences, workers: int = 1, n_terms: int = 16) -> Tables:
+    tables, _ = tables_of(occurrences, SMOOTHING, Compaction(n_terms, 4), workers=workers)
     return tables
 
 
@@ -205,7 +201,7 @@ def test_rotations_of_the_projection_cancel() -> None:
     """Orthogonal G^a, one per symbol: C, c∞ and c¹ turn with them, also those that are fitted."""
     rng = np.random.default_rng(9)
     occurrences = occurrences_of(known_counts(), rng)
-    projection, grammar = occurrences.projection, occurrences.grammar
+    projection, grammar = occurrences.projection, occurrences.examples.grammar
     inside, outside = projection.inside.copy(), projection.outside.copy()
     bases = []
     for a, m in enumerate(projection.states):
@@ -214,11 +210,9 @@ def test_rotations_of_the_projection_cancel() -> None:
         own = projection.symbol == a
         inside[own, :m] = projection.inside[own, :m] @ basis
         outside[own, :m] = projection.outside[own, :m] @ basis
-    forest = occurrences.forest
     turned = Projection(projection.symbol, projection.states, inside, outside)
-    node_rule = node_rules(forest, grammar)
-    before = tables_with(occurrences, grammar)
-    after = tables_with(Occurrences.of(forest, grammar, node_rule, turned), grammar)
+    before = tables_with(occurrences)
+    after = tables_with(Occurrences.of(occurrences.examples, turned))
     for r, (a, b, c) in enumerate(grammar.rules.tolist()):
         expected = np.einsum("ijk,ix,jy,kz->xyz", before.dense(r), bases[a], bases[b], bases[c])
         # Clusters and sweeps see the same distances; rounding may grow a little on its way.
@@ -235,17 +229,17 @@ def test_rotations_of_the_projection_cancel() -> None:
 
 def test_workers_change_no_byte() -> None:
     occurrences = occurrences_of(known_counts() * 2, np.random.default_rng(10))
-    one, two = (tables_with(occurrences, occurrences.grammar, workers) for workers in (1, 2))
+    one, two = (tables_with(occurrences, workers) for workers in (1, 2))
     for name in ("terms", "parent", "left", "right", "c_inf", "c_one"):
         assert getattr(one, name).tobytes() == getattr(two, name).tobytes()
 
 
 def test_a_forest_without_rules_has_no_terms() -> None:
     forest = forest_of([parse_tree("(N one)"), parse_tree("(N two)")])
-    grammar = grammar_of(forest, lexicon_of(forest, rare_threshold=0, language="neutral"))
+    examples = Examples.of(forest, lexicon_of(forest, rare_threshold=0, language="neutral"))
     projection = random_projection(np.random.default_rng(11), forest, np.array([3], np.int32))
-    occurrences = Occurrences.of(forest, grammar, node_rules(forest, grammar), projection)
-    tables = tables_with(occurrences, grammar)
+    occurrences = Occurrences.of(examples, projection)
+    tables = tables_with(occurrences)
     assert len(tables.terms) == len(tables.parent) == 0
     np.testing.assert_allclose(tables.c_one, projection.mean_inside[0])
 
@@ -257,5 +251,6 @@ def test_a_rule_never_seen_has_no_terms() -> None:
     rules = np.array([*seen.rules.tolist(), [0, 2, 1]], np.int32)
     grammar = Grammar(seen.symbols, seen.n_internal, rules, seen.terminals, seen.entries)
     projection = random_projection(np.random.default_rng(12), forest, np.full(3, 2, np.int32))
-    occurrences = Occurrences.of(forest, grammar, node_rules(forest, grammar), projection)
-    assert tables_with(occurrences, grammar).terms.tolist() == [2, 0]
+    rule, entry = node_rules(forest, grammar), node_entries(forest, grammar, lexicon)
+    occurrences = Occurrences.of(Examples(forest, grammar, rule, entry), projection)
+    assert tables_with(occurrences).terms.tolist() == [2, 0]

@@ -12,14 +12,12 @@ from hypothesis import strategies as st
 from lpcfg.engine.exact.inside_outside import tree_probability
 from lpcfg.errors import TrainingError
 from lpcfg.grammar.known import sample_trees
-from lpcfg.grammar.tables import Doubles, Emissions, Grammar, Ints, Tables
+from lpcfg.grammar.tables import Doubles, Emissions, Tables
+from lpcfg.train.data.examples import Examples
 from lpcfg.train.data.treebank import (
     Forest,
     forest_of,
-    grammar_of,
     lexicon_of,
-    node_entries,
-    node_rules,
     read_forest,
     strees_of,
 )
@@ -45,14 +43,11 @@ NONE = Smoothing(0.0, 0.0)
 SOME = Smoothing(10.0, 4.0)
 PARTS = ("parent", "left", "right", "c_inf", "c_one")
 
-Examples = tuple[Forest, Grammar, Ints, Ints]
-
 
 def coded(forest: Forest) -> Examples:
     """Every word a terminal."""
     lexicon = lexicon_of(forest, rare_threshold=0, language="neutral")
-    grammar = grammar_of(forest, lexicon)
-    return forest, grammar, node_rules(forest, grammar), node_entries(forest, grammar, lexicon)
+    return Examples.of(forest, lexicon)
 
 
 @pytest.fixture(scope="module")
@@ -143,7 +138,7 @@ def likelihood(corpus: Corpus, tables: Tables, trees: list[Tree]) -> float:
 @pytest.mark.parametrize("seed", range(6))
 def test_em_on_unit_vectors_is_em_on_dense_tensors_by_enumeration(seed: int) -> None:
     examples = sampled(seed, 30)
-    corpus, trees = Corpus(*examples), strees_of(examples[0])
+    corpus, trees = Corpus(examples), strees_of(examples.forest)
     mixture = Mixture.of(dense_tables(corpus, seed), NONE, dtype=np.float64)
     slow = by_name(corpus, mixture.tables())
     for _ in range(3):
@@ -163,7 +158,7 @@ def test_em_on_unit_vectors_is_em_on_dense_tensors_by_enumeration(seed: int) -> 
 def test_the_expected_counts_are_the_gradient_of_the_exact_likelihood(seed: int) -> None:
     """∂ log p(trees) / ∂ log θ of any number θ of terms, c∞ and c¹ is its expected count."""
     examples = sampled(seed, 20, max_words=6)
-    corpus, trees = Corpus(*examples), strees_of(examples[0])
+    corpus, trees = Corpus(examples), strees_of(examples.forest)
     mixture = started(corpus, seed)
     counts, log_likelihood = expected(corpus, mixture, workers=1)
     tables = mixture.tables()
@@ -187,7 +182,7 @@ def test_the_expected_counts_are_the_gradient_of_the_exact_likelihood(seed: int)
 @given(st.integers(0, 2**32 - 1), st.integers(1, 4), st.integers(1, 4))
 @settings(max_examples=60)
 def test_the_likelihood_never_falls(seed: int, terms: int, states: int) -> None:
-    corpus = Corpus(*sampled(seed, 40, max_words=8))
+    corpus = Corpus(sampled(seed, 40, max_words=8))
     mixture = started(corpus, seed, terms=terms, states=states)
     counts, _ = expected(corpus, mixture, workers=1)  # perturbed numbers do not sum to one
     mixture = maximised(corpus, mixture, counts, NONE)
@@ -201,7 +196,7 @@ def test_the_likelihood_never_falls(seed: int, terms: int, states: int) -> None:
 
 
 def test_em_on_one_state_is_the_treebank_pcfg_after_one_step(small: Examples) -> None:
-    corpus = Corpus(*small)
+    corpus = Corpus(small)
     ones = np.ones(corpus.grammar.n_symbols, np.int32)
     mixture = split(corpus, ones, 1, NONE, perturbation=0.9, seed=1, dtype=np.float64)
     counts, _ = expected(corpus, mixture, workers=1)
@@ -214,7 +209,7 @@ def test_em_on_one_state_is_the_treebank_pcfg_after_one_step(small: Examples) ->
 
 
 def test_single_precision_learns_the_same(small: Examples) -> None:
-    corpus = Corpus(*small)
+    corpus = Corpus(small)
     states = np.minimum(corpus.symbol_count, 4).astype(np.int32)
     found = {}
     for dtype in (np.float32, np.float64):
@@ -230,8 +225,8 @@ def test_single_precision_learns_the_same(small: Examples) -> None:
 
 def test_known_states_are_counted(small: Examples) -> None:
     """Where all states are known, expected counts are counts and one step is enough."""
-    forest, grammar, _, node_entry = small
-    corpus = Corpus(*small)
+    forest, grammar, node_entry = small.forest, small.grammar, small.node_entry
+    corpus = Corpus(small)
     state = (np.arange(forest.n_nodes) % 2).astype(np.int32)
     states = np.full(grammar.n_symbols, 2, np.int32)
     mixture = split(corpus, states, 4, NONE, perturbation=0.5, seed=1, dtype=np.float64)
@@ -273,7 +268,7 @@ def paper_smoothed(e: Doubles, tail: Doubles, weight: float) -> Doubles:
 def test_smoothing_has_the_marginals_of_the_papers(seed: int, steps: int) -> None:
     """Of single states always; of pairs as long as a rule's last term is empty. Only (λ − v³)
     times the third cumulant is left out, whose marginals are zero."""
-    corpus = Corpus(*sampled(seed, 60))
+    corpus = Corpus(sampled(seed, 60))
     mixture = started(corpus, seed, smoothing=SOME)
     for _ in range(steps):
         counts, _ = expected(corpus, mixture, workers=1)
@@ -303,7 +298,7 @@ def test_smoothing_has_the_marginals_of_the_papers(seed: int, steps: int) -> Non
 @pytest.mark.parametrize("smoothing", [NONE, SOME])
 def test_what_is_learned_is_an_lpcfg(small: Examples, smoothing: Smoothing) -> None:
     """Whatever a state of a symbol may become sums to one, and so do all roots."""
-    corpus = Corpus(*small)
+    corpus = Corpus(small)
     mixture = started(corpus, 3, terms=5, states=4, smoothing=smoothing)
     for _ in range(3):
         counts, _ = expected(corpus, mixture, workers=1)
@@ -323,7 +318,7 @@ def test_what_is_learned_is_an_lpcfg(small: Examples, smoothing: Smoothing) -> N
 
 def test_smoothed_em_tells_unseen_trees_from_impossible_ones(small: Examples) -> None:
     """Every combination of states has a probability under smoothing."""
-    corpus = Corpus(*small)
+    corpus = Corpus(small)
     mixture = started(corpus, 3, terms=5, states=4, smoothing=SOME)
     for _ in range(3):
         counts, _ = expected(corpus, mixture, workers=1)
@@ -338,7 +333,7 @@ def test_smoothed_em_tells_unseen_trees_from_impossible_ones(small: Examples) ->
 
 @pytest.mark.parametrize("seed", range(4))
 def test_a_mixture_is_the_tables_it_came_from(seed: int) -> None:
-    corpus = Corpus(*sampled(seed, 20))
+    corpus = Corpus(sampled(seed, 20))
     tables = dense_tables(corpus, seed)
     for smoothing in (NONE, SOME):
         back = Mixture.of(tables, smoothing, dtype=np.float64).tables()
@@ -347,13 +342,13 @@ def test_a_mixture_is_the_tables_it_came_from(seed: int) -> None:
 
 
 def test_tables_that_are_no_probabilities_are_refused(small: Examples) -> None:
-    tables, _ = spectral.estimate(*small, SpectralConfig(states=4), seed=1, workers=1)
+    tables, _ = spectral.estimate(small, SpectralConfig(states=4), seed=1, workers=1)
     with pytest.raises(TrainingError, match=r"`\w+` with \d+ % of its magnitude negative: start"):
         Mixture.of(tables, SOME)
 
 
 def test_tables_that_exclude_a_tree_are_refused() -> None:
-    corpus = Corpus(*sampled(1, 20))
+    corpus = Corpus(sampled(1, 20))
     tables = dense_tables(corpus, 1)
     nowhere = replace(tables, c_one=np.zeros_like(tables.c_one))
     with pytest.raises(TrainingError, match="got one they give none: start from tables trained on"):
@@ -369,15 +364,15 @@ def numbers(tables: Tables) -> list[bytes]:
 
 def test_the_number_of_workers_changes_no_byte(small: Examples) -> None:
     config = EmConfig(states=4, steps=3)
-    runs = [numbers(em.estimate(*small, config, seed=1, workers=n)[0]) for n in (1, 1, 2, 3)]
+    runs = [numbers(em.estimate(small, config, seed=1, workers=n)[0]) for n in (1, 1, 2, 3)]
     assert runs[1:] == runs[:1] * 3
-    assert numbers(em.estimate(*small, config, seed=2, workers=1)[0]) != runs[0]
+    assert numbers(em.estimate(small, config, seed=2, workers=1)[0]) != runs[0]
 
 
 def climbing(
     small: Examples, choose: Callable[[Tables], float] | None, patience: int
 ) -> tuple[Tables, em.EmReport]:
-    corpus = Corpus(*small)
+    corpus = Corpus(small)
     mixture = started(corpus, 1, smoothing=SOME)
     return climb(corpus, mixture, SOME, steps=6, patience=patience, choose=choose, workers=1)
 
@@ -410,8 +405,8 @@ def test_without_patience_or_choice_all_steps_are_taken(small: Examples) -> None
 
 
 def test_the_report_is_told(small: Examples) -> None:
-    tables, report = em.estimate(*small, EmConfig(states=2, steps=2), seed=1, workers=1)
-    facts = report.facts(small[1])
+    tables, report = em.estimate(small, EmConfig(states=2, steps=2), seed=1, workers=1)
+    facts = report.facts(small.grammar)
     assert facts["states"] == tables.states.tolist()
     assert facts["terms"] == tables.terms.sum()
     assert facts["steps"] == 2

@@ -8,14 +8,12 @@ import pytest
 
 from lpcfg.errors import TrainingError
 from lpcfg.train.data import features
+from lpcfg.train.data.examples import Examples
 from lpcfg.train.data.features import ALL_TEMPLATES, TEMPLATES, Context, Features
 from lpcfg.train.data.heads import head_leaves, levels
 from lpcfg.train.data.treebank import (
     forest_of,
-    grammar_of,
     lexicon_of,
-    node_entries,
-    node_rules,
     strees_of,
 )
 from lpcfg.trees.binarize import binarize
@@ -32,10 +30,7 @@ def context_of(trees: list[Tree]) -> Context:
     """The context of s-trees, every word a terminal."""
     forest = forest_of(trees)
     lexicon = lexicon_of(forest, rare_threshold=0, language="neutral")
-    grammar = grammar_of(forest, lexicon)
-    return Context(
-        forest, grammar, node_rules(forest, grammar), node_entries(forest, grammar, lexicon)
-    )
+    return Context(Examples.of(forest, lexicon))
 
 
 @pytest.fixture(params=["small-0", "small-1", "gum-1"])

@@ -6,14 +6,11 @@ import numpy as np
 import pytest
 from numpy.random import Generator
 
-from lpcfg.grammar.tables import Grammar, Ints
+from lpcfg.train.data.examples import Examples
 from lpcfg.train.data.treebank import (
     Forest,
     forest_of,
-    grammar_of,
     lexicon_of,
-    node_entries,
-    node_rules,
 )
 from lpcfg.train.estimators.moments import (
     Occurrences,
@@ -37,16 +34,10 @@ TREES = [
 SMOOTHING = Smoothing(rule=3.0, lexical=2.0)
 
 
-def forest_and_grammar(rare_threshold: int = 0) -> tuple[Forest, Grammar, Ints, Ints]:
+def examples_of(rare_threshold: int = 0) -> Examples:
     forest = forest_of([parse_tree(tree) for tree in TREES])
     lexicon = lexicon_of(forest, rare_threshold=rare_threshold, language="neutral")
-    grammar = grammar_of(forest, lexicon)
-    return (
-        forest,
-        grammar,
-        node_rules(forest, grammar),
-        node_entries(forest, grammar, lexicon),
-    )
+    return Examples.of(forest, lexicon)
 
 
 def random_projection(rng: Generator, forest: Forest, width: int) -> Projection:
@@ -92,9 +83,10 @@ def test_means_of_groups() -> None:
 
 
 def test_occurrences_of_rules_and_what_they_average() -> None:
-    forest, grammar, node_rule, _ = forest_and_grammar()
+    examples = examples_of()
+    forest, grammar, node_rule = examples.forest, examples.grammar, examples.node_rule
     projection = random_projection(np.random.default_rng(1), forest, 3)
-    occurrences = Occurrences.of(forest, grammar, node_rule, projection)
+    occurrences = Occurrences.of(examples, projection)
     for r in range(grammar.n_rules):
         nodes = np.flatnonzero(node_rule == r)
         found = occurrences.nodes[occurrences.start[r] : occurrences.start[r + 1]]
@@ -121,9 +113,10 @@ def test_occurrences_of_rules_and_what_they_average() -> None:
 @pytest.mark.parametrize("smoothing", [SMOOTHING, Smoothing(0.0, 0.0)])
 def test_terminal_directions(rare_threshold: int, smoothing: Smoothing) -> None:
     """νE^{a→x} + (1−ν)H^a; unsmoothed the plain mean; a → ANY, which no leaf has, H^a."""
-    forest, grammar, _, node_entry = forest_and_grammar(rare_threshold)
+    examples = examples_of(rare_threshold)
+    forest, grammar, node_entry = examples.forest, examples.grammar, examples.node_entry
     projection = random_projection(np.random.default_rng(2), forest, 3)
-    found = terminal_directions(grammar, node_entry, projection, smoothing)
+    found = terminal_directions(examples, projection, smoothing)
     assert len(grammar.entries) == len(found)
     never = 0
     for e, (a, _) in enumerate(grammar.entries):
@@ -140,7 +133,7 @@ def test_terminal_directions(rare_threshold: int, smoothing: Smoothing) -> None:
 
 def test_root_vectors_are_sums_over_roots_by_the_number_of_trees() -> None:
     """Preterminals too: the last tree is a word."""
-    forest, _, _, _ = forest_and_grammar()
+    forest = examples_of().forest
     projection = random_projection(np.random.default_rng(3), forest, 3)
     expected = defaultdict(lambda: np.zeros(3))
     for root in forest.roots:

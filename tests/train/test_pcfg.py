@@ -10,9 +10,9 @@ import pytest
 
 from lpcfg.grammar.lexicon import Emitter, Lexicon
 from lpcfg.grammar.tables import Tables
+from lpcfg.train.data.examples import Examples
 from lpcfg.train.data.treebank import (
     Forest,
-    grammar_of,
     lexicon_of,
     node_entries,
     node_rules,
@@ -32,8 +32,7 @@ TEXT = """
 
 def learned(forest: Forest, rare_threshold: int = 0) -> tuple[Tables, Lexicon]:
     lexicon = lexicon_of(forest, rare_threshold=rare_threshold, language="english")
-    grammar = grammar_of(forest, lexicon)
-    return counts.estimate(forest, grammar, node_rules(forest, grammar)), lexicon
+    return counts.estimate(Examples.of(forest, lexicon)), lexicon
 
 
 def test_hand_counted_probabilities() -> None:

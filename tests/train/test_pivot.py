@@ -8,15 +8,13 @@ import pytest
 
 from lpcfg.errors import TrainingError
 from lpcfg.grammar.known import enumerate_trees, read_lpcfg
-from lpcfg.grammar.tables import Doubles, Grammar, Ints, Tables
+from lpcfg.grammar.tables import Doubles, Tables
+from lpcfg.train.data.examples import Examples
 from lpcfg.train.data.features import SIMPLE_TEMPLATES, Context, Features
 from lpcfg.train.data.treebank import (
     Forest,
     forest_of,
-    grammar_of,
     lexicon_of,
-    node_entries,
-    node_rules,
     read_forest,
 )
 from lpcfg.train.estimators import pivot
@@ -90,14 +88,11 @@ g = [1.0]
 """
 DENOMINATOR = 8 * 8 * 4
 
-Examples = tuple[Forest, Grammar, Ints, Ints]
-
 
 def coded(forest: Forest) -> Examples:
     """Every word a terminal."""
     lexicon = lexicon_of(forest, rare_threshold=0, language="neutral")
-    grammar = grammar_of(forest, lexicon)
-    return forest, grammar, node_rules(forest, grammar), node_entries(forest, grammar, lexicon)
+    return Examples.of(forest, lexicon)
 
 
 @pytest.fixture(scope="module")
@@ -152,8 +147,8 @@ def permuted(numbers: dict[str, Doubles], order: dict[str, tuple[int, ...]]) -> 
 
 
 def test_exact_moments_of_a_model_with_pivots_give_it_back(known: Tables, exact: Examples) -> None:
-    forest, grammar, _, node_entry = exact
-    tables, _ = pivot.estimate(*exact, EXACT, seed=1, workers=1)
+    forest, grammar, node_entry = exact.forest, exact.grammar, exact.node_entry
+    tables, _ = pivot.estimate(exact, EXACT, seed=1, workers=1)
     assert dict(zip(grammar.symbols, tables.states.tolist(), strict=True)) == dict(
         zip(known.grammar.symbols, known.states.tolist(), strict=True)
     )
@@ -178,10 +173,10 @@ def test_no_symbol_gets_more_states_than_have_pivots(exact: Examples, states: in
     config = PivotConfig(
         states=states, templates=SIMPLE_TEMPLATES, kappa=0.0, cut=0.01, pivot_count=1
     )
-    tables, _ = pivot.estimate(*exact, config, seed=1, workers=1)
+    tables, _ = pivot.estimate(exact, config, seed=1, workers=1)
     assert tables.states.max() == 2
     rare = PivotConfig(templates=SIMPLE_TEMPLATES, pivot_count=DENOMINATOR + 1)
-    assert pivot.estimate(*exact, rare, seed=1, workers=1)[0].states.max() == 1
+    assert pivot.estimate(exact, rare, seed=1, workers=1)[0].states.max() == 1
 
 
 # Symbols ------------------------------------------------------------------------------------------
@@ -189,8 +184,8 @@ def test_no_symbol_gets_more_states_than_have_pivots(exact: Examples, states: in
 
 def test_features_of_a_template_have_distributions_given_a_state(small: Examples) -> None:
     config = PivotConfig(states=6, pivot_count=3)
-    projection, _ = project(*small, config, seed=1, workers=1)
-    features = Features.of(Context(*small), config.chosen(1))
+    projection, _ = project(small, config, seed=1, workers=1)
+    features = Features.of(Context(small), config.chosen(1))
     most = 0
     for a in range(features.n_symbols):
         nodes = features.nodes[features.start[a] : features.start[a + 1]]
@@ -279,12 +274,12 @@ def numbers(tables: Tables) -> list[bytes]:
 def test_the_number_of_workers_changes_no_byte(small: Examples, estimate: object) -> None:
     config = PivotEmConfig(states=4, pivot_count=3, steps=2)
     assert callable(estimate)
-    runs = [numbers(estimate(*small, config, seed=1, workers=n)[0]) for n in (1, 2, 3)]
+    runs = [numbers(estimate(small, config, seed=1, workers=n)[0]) for n in (1, 2, 3)]
     assert runs[1:] == runs[:1] * 2
 
 
 def test_nothing_is_negative_and_states_sum_to_one(small: Examples) -> None:
-    tables, _ = pivot.estimate(*small, PivotConfig(states=4, pivot_count=3), seed=1, workers=1)
+    tables, _ = pivot.estimate(small, PivotConfig(states=4, pivot_count=3), seed=1, workers=1)
     assert all((getattr(tables, part) >= 0).all() for part in PARTS)
     assert tables.states.max() == 4
     total = np.zeros(int(tables.root_offset[-1]))
@@ -297,7 +292,7 @@ def test_nothing_is_negative_and_states_sum_to_one(small: Examples) -> None:
 
 def test_em_climbs_from_pivots(small: Examples) -> None:
     config = PivotEmConfig(states=4, pivot_count=3, smoothing=False, steps=5)
-    _, report = pivot.estimate_em(*small, config, seed=1, workers=1)
+    _, report = pivot.estimate_em(small, config, seed=1, workers=1)
     assert len(report.log_likelihood) == 5
     assert (np.diff(report.log_likelihood) > 0).all()
 
@@ -313,7 +308,7 @@ def test_em_climbs_from_pivots(small: Examples) -> None:
 def test_small_treebanks_are_learned(text: str) -> None:
     trees = [binarize(tree) for tree in map(normalize, read_string(text)) if tree is not None]
     examples = coded(forest_of(trees))
-    tables, _ = pivot.estimate(*examples, PivotConfig(pivot_count=1), seed=1, workers=1)
+    tables, _ = pivot.estimate(examples, PivotConfig(pivot_count=1), seed=1, workers=1)
     assert tables.c_one.sum() == pytest.approx(1, rel=1e-6)
 
 

@@ -10,15 +10,12 @@ import scipy.sparse
 from lpcfg.engine.exact.inside_outside import tree_probability
 from lpcfg.errors import TrainingError
 from lpcfg.grammar.known import enumerate_trees
-from lpcfg.grammar.tables import Emissions, Grammar, Ints, Tables
+from lpcfg.grammar.tables import Emissions, Grammar, Tables
+from lpcfg.train.data.examples import Examples
 from lpcfg.train.data.features import ALL_TEMPLATES, SIMPLE_TEMPLATES
 from lpcfg.train.data.treebank import (
-    Forest,
     forest_of,
-    grammar_of,
     lexicon_of,
-    node_entries,
-    node_rules,
 )
 from lpcfg.train.estimators import pcfg as counts
 from lpcfg.train.estimators import spectral
@@ -43,22 +40,19 @@ class Learned:
     ) -> None:
         self.forest = forest_of(trees)
         self.lexicon = lexicon_of(self.forest, rare_threshold=0, language="neutral")
-        self.grammar = grammar_of(self.forest, self.lexicon)
-        self.node_rule = node_rules(self.forest, self.grammar)
-        self.node_entry = node_entries(self.forest, self.grammar, self.lexicon)
+        self.examples = Examples.of(self.forest, self.lexicon)
+        self.grammar = self.examples.grammar
+        self.node_rule, self.node_entry = self.examples.node_rule, self.examples.node_entry
         self.entry_count = np.bincount(self.node_entry[self.node_entry >= 0])
         self.symbol_count = np.bincount(self.forest.symbol)
-        self.tables, self.report = estimate(*self.examples(), config, seed=seed, workers=workers)
-
-    def examples(self) -> tuple[Forest, Grammar, Ints, Ints]:
-        return self.forest, self.grammar, self.node_rule, self.node_entry
+        self.tables, self.report = estimate(self.examples, config, seed=seed, workers=workers)
 
     def probability(self, tree: Tree) -> float:
         return self._probability(self.tables, tree)
 
     def counted_probability(self, tree: Tree) -> float:
         """p(tree) under the treebank PCFG."""
-        return self._probability(counts.estimate(self.forest, self.grammar, self.node_rule), tree)
+        return self._probability(counts.estimate(self.examples), tree)
 
     def _probability(self, tables: Tables, tree: Tree) -> float:
         return tree_probability(tables, tree, self._emissions(tree)).probability.value
@@ -317,7 +311,7 @@ def test_a_preterminal_with_one_word_has_one_state() -> None:
 
 def test_no_symbol_has_more_states_than_examples_or_features() -> None:
     learned = Learned(small_treebank(), SpectralConfig(states=50, cut=0.0))
-    features = spectral.Features.of(spectral.Context(*learned.examples()), ALL_TEMPLATES)
+    features = spectral.Features.of(spectral.Context(learned.examples), ALL_TEMPLATES)
     for a, m in enumerate(learned.tables.states):
         sides = (features.inside(a), features.outside(a))
         assert m <= min(len(sides[0].feature), *(side.n_features for side in sides))
@@ -363,7 +357,7 @@ def test_the_report_holds_spectra_ranks_errors_and_stages() -> None:
     assert isinstance(spectra, dict)
     assert list(spectra) == list(learned.grammar.symbols)
     stages = Stages()
-    estimate(*learned.examples(), SpectralConfig(states=5), seed=1, workers=1, stages=stages)
+    estimate(learned.examples, SpectralConfig(states=5), seed=1, workers=1, stages=stages)
     assert [record.name for record in stages.records] == ["features", "decomposition", "moments"]
     assert [record.items for record in stages.records] == [
         learned.forest.n_nodes,
@@ -375,9 +369,7 @@ def test_the_report_holds_spectra_ranks_errors_and_stages() -> None:
 def test_projected_nodes_are_padded_with_zeros_and_balanced() -> None:
     """Row v holds m_a numbers; Σ ZYᵀ over a symbol's examples is M_a times the identity."""
     learned = Learned(small_treebank(), SpectralConfig(states=5))
-    projection, _ = project(
-        *learned.examples(), SpectralConfig(states=5, cut=0.0), seed=1, workers=1
-    )
+    projection, _ = project(learned.examples, SpectralConfig(states=5, cut=0.0), seed=1, workers=1)
     for a, m in enumerate(projection.states):
         own = learned.forest.symbol == a
         for rows in (projection.inside[own], projection.outside[own]):

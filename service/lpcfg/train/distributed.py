@@ -36,7 +36,7 @@ def map_members(
     learned = []
     for job, (tables, facts, records) in zip(jobs, results, strict=True):
         job.stages.records.extend(records)
-        learned.append((replace(tables, grammar=job.grammar), facts))
+        learned.append((replace(tables, grammar=job.examples.grammar), facts))
     return learned
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +11,7 @@ from lpcfg.errors import TrainingError
 from lpcfg.evaluation.brackets import score
 from lpcfg.evaluation.run import Examined, calibration_facts, examine
 from lpcfg.grammar.lexicon import Lexicon
-from lpcfg.grammar.tables import Grammar, Ints, Tables
+from lpcfg.grammar.tables import Grammar, Tables
 from lpcfg.grammar.tagging import TagModel
 from lpcfg.models.model import Fallback, Model, fallback_grammar, from_bundle, to_bundle
 from lpcfg.models.store.versions import Reference, check_publishable, publish
@@ -20,14 +20,13 @@ from lpcfg.text.files import Source
 from lpcfg.train import tagger
 from lpcfg.train.config import TrainingConfig
 from lpcfg.train.data import context
+from lpcfg.train.data.examples import Examples
 from lpcfg.train.data.folds import HeldOut, split
 from lpcfg.train.data.treebank import (
     Forest,
     forest_of,
-    grammar_of,
     lexicon_of,
     listed,
-    node_entries,
     node_rules,
     part_of,
     read_forest,
@@ -50,29 +49,6 @@ SPARED = 0.04
 once more, and keep the calibration of those that did not."""
 
 Sources = Source | Sequence[Source]
-
-
-@dataclass(frozen=True, eq=False)
-class Examples:
-    """A forest with its grammar and lexicon, and the rule or entry of every node."""
-
-    forest: Forest
-    lexicon: Lexicon
-    grammar: Grammar
-    node_rule: Ints
-    node_entry: Ints
-
-    @classmethod
-    def of(cls, forest: Forest, config: TrainingConfig) -> "Examples":
-        lexicon = lexicon_of(forest, rare_threshold=config.rare_threshold, language=config.language)
-        grammar = grammar_of(forest, lexicon)
-        return cls(
-            forest,
-            lexicon,
-            grammar,
-            node_rules(forest, grammar),
-            node_entries(forest, grammar, lexicon),
-        )
 
 
 def train_and_publish(
@@ -155,7 +131,7 @@ def _train(
     report = TrainReport(
         configuration=config.as_json(),
         treebank={"fingerprint": forest.fingerprint, "licence": config.licence},
-        sizes=sizes(examples.forest, examples.grammar, examples.node_rule),
+        sizes=sizes(examples),
         symbols=symbol_counts(examples.forest),
         members=facts,
         held_out=held_out_facts,
@@ -175,10 +151,14 @@ def _learned(
 ) -> tuple[Examples, Model, list[Facts]]:
     """The model that a forest gives, but for its calibration, and what its members say."""
     with stages.stage("grammar and lexicon"):
-        examples = Examples.of(_emphasized(forest, config.emphasis), config)
-        model = _coarse_model(examples, unmarked(examples.forest), config)
+        weighted = _emphasized(forest, config.emphasis)
+        lexicon = lexicon_of(
+            weighted, rare_threshold=config.rare_threshold, language=config.language
+        )
+        examples = Examples.of(weighted, lexicon)
+        model = _coarse_model(examples, lexicon, unmarked(weighted), config)
     with ThreadPoolExecutor(1) as beside:
-        learning = beside.submit(_tagger, examples, config, stages)
+        learning = beside.submit(_tagger, examples.forest, lexicon, config, stages)
         if workers == 1:
             learning.result()
 
@@ -204,30 +184,33 @@ def _emphasized(forest: Forest, emphasis: Sequence[int]) -> Forest:
     return part_of(forest, np.repeat(np.arange(forest.n_trees), times))
 
 
-def _coarse_model(examples: Examples, plain: Forest, config: TrainingConfig) -> Model:
+def _coarse_model(
+    examples: Examples, lexicon: Lexicon, plain: Forest, config: TrainingConfig
+) -> Model:
     """The model as far as counting leads: without members."""
-    forest, grammar = examples.forest, examples.grammar
     return Model(
-        grammar=grammar,
-        lexicon=examples.lexicon,
-        coarse=counts.estimate(forest, grammar, examples.node_rule),
-        context=context.estimate(forest),
-        fallback=_fallback(plain, grammar) if config.horizontal else None,
+        grammar=examples.grammar,
+        lexicon=lexicon,
+        coarse=counts.estimate(examples),
+        context=context.estimate(examples.forest),
+        fallback=_fallback(plain, examples.grammar) if config.horizontal else None,
         horizontal=config.horizontal,
     )
 
 
 def _fallback(plain: Forest, grammar: Grammar) -> Fallback:
     other = fallback_grammar(grammar, plain.symbols[: plain.n_internal], rules_of(plain))
-    coarse = counts.estimate(plain, other, node_rules(plain, other))
+    coarse = counts.relative_frequencies(plain, other, node_rules(plain, other))
     return Fallback(other, coarse, context.estimate(plain))
 
 
-def _tagger(examples: Examples, config: TrainingConfig, stages: Stages) -> TagModel | None:
+def _tagger(
+    forest: Forest, lexicon: Lexicon, config: TrainingConfig, stages: Stages
+) -> TagModel | None:
     if not config.tagger or config.rare_threshold == 0:
         return None
     with stages.stage("tagger") as stage:
-        return tagger.estimate(examples.forest, examples.lexicon, seed=config.seed, stage=stage)
+        return tagger.estimate(forest, lexicon, seed=config.seed, stage=stage)
 
 
 def _members(
@@ -242,10 +225,7 @@ def _members(
     alone = len(config.members) == 1
     jobs = [
         Job(
-            forest=examples.forest,
-            grammar=examples.grammar,
-            node_rule=examples.node_rule,
-            node_entry=examples.node_entry,
+            examples=examples,
             seed=seed,
             workers=workers,
             stages=stages if alone else stages.under(f"member {k}"),

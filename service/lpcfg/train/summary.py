@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from lpcfg.grammar.tables import Grammar, Ints, Longs
+from lpcfg.grammar.tables import Longs
+from lpcfg.train.data.examples import Examples
 from lpcfg.train.data.treebank import Forest
 from lpcfg.train.stages import StageRecord, stage_table
 
@@ -113,9 +114,10 @@ def _lines(title: str, facts: Facts) -> str:
     return "\n".join([title, *told])
 
 
-def sizes(forest: Forest, grammar: Grammar, node_rule: Ints) -> dict[str, int]:
+def sizes(examples: Examples) -> dict[str, int]:
     """How much of what the treebank has."""
-    seen = np.bincount(node_rule[~forest.is_leaf], minlength=grammar.n_rules)
+    forest, grammar = examples.forest, examples.grammar
+    seen = np.bincount(examples.node_rule[~forest.is_leaf], minlength=grammar.n_rules)
     return {
         "trees": forest.n_trees,
         "tokens": int(forest.is_leaf.sum()),

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lpcfg.errors import TrainingError
-from lpcfg.grammar.tables import Grammar, Ints, Longs, frozen
+from lpcfg.grammar.tables import Ints, Longs, frozen
+from lpcfg.train.data.examples import Examples
 from lpcfg.train.data.heads import head_leaves, head_tags, levels
 from lpcfg.train.data.treebank import Forest
 from lpcfg.trees.binarize import is_intermediate
@@ -28,27 +29,30 @@ Values = tuple[Longs, int]
 
 @dataclass(frozen=True, eq=False)
 class Context:
-    """A forest with all that templates ask of it, per node. What a node lacks is -1."""
+    """Examples with all that templates ask of them, per node. What a node lacks is -1."""
 
-    forest: Forest
-    grammar: Grammar
-    node_rule: Ints
-    node_entry: Ints
+    examples: Examples
+
+    @property
+    def forest(self) -> Forest:
+        return self.examples.forest
 
     @cached_property
     def production(self) -> Values:
         """The rule at the node: a → b c, or a → x numbered after them."""
-        n_rules = self.grammar.n_rules
-        at = np.where(self.forest.is_leaf, n_rules + self.node_entry, self.node_rule)
-        return at.astype(np.int64), n_rules + len(self.grammar.entries)
+        n_rules = self.examples.grammar.n_rules
+        at = np.where(
+            self.forest.is_leaf, n_rules + self.examples.node_entry, self.examples.node_rule
+        )
+        return at.astype(np.int64), n_rules + len(self.examples.grammar.entries)
 
     @cached_property
     def above(self) -> Values:
         """The rule above the node with the node's place in it; 0 at roots."""
         parent = self.forest.parent
         is_right = self.forest.right[parent] == np.arange(self.forest.n_nodes)
-        rule = 1 + 2 * self.node_rule[parent].astype(np.int64) + is_right
-        return np.where(parent < 0, 0, rule), 1 + 2 * self.grammar.n_rules
+        rule = 1 + 2 * self.examples.node_rule[parent].astype(np.int64) + is_right
+        return np.where(parent < 0, 0, rule), 1 + 2 * self.examples.grammar.n_rules
 
     @cached_property
     def parent_label(self) -> Values:

@@ -18,8 +18,8 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from lpcfg.errors import TrainingError
-from lpcfg.grammar.tables import Floats, Grammar, Ints, Longs, Singles, Tables
-from lpcfg.train.data.treebank import Forest
+from lpcfg.grammar.tables import Floats, Ints, Longs, Singles, Tables
+from lpcfg.train.data.examples import Examples
 from lpcfg.train.estimators.compact import CompactReport, tables_of
 from lpcfg.train.estimators.em import Choose, Corpus, EmReport, check_steps, climb, from_clusters
 from lpcfg.train.estimators.moments import Occurrences, Projection
@@ -54,10 +54,7 @@ class ClusteringConfig(SpectralConfig):
 
 
 def estimate(
-    forest: Forest,
-    grammar: Grammar,
-    node_rule: Ints,
-    node_entry: Ints,
+    examples: Examples,
     config: ClusteringConfig,
     *,
     seed: int,
@@ -66,14 +63,12 @@ def estimate(
 ) -> tuple[Tables, CompactReport]:
     """Tables of the clustering estimator. Neither workers nor threads of BLAS change a byte."""
     stages = stages or Stages()
-    clusters = cluster(
-        forest, grammar, node_rule, node_entry, config, seed=seed, workers=workers, stages=stages
-    )
-    with stages.stage("moments", grammar.n_rules) as stage, threadpool_limits(1):
-        occurrences = Occurrences.of(forest, grammar, node_rule, clusters)
+    clusters = cluster(examples, config, seed=seed, workers=workers, stages=stages)
+    with stages.stage("moments", examples.grammar.n_rules) as stage, threadpool_limits(1):
+        occurrences = Occurrences.of(examples, clusters)
         smoothing, compaction = config.smoothing_weights, config.compaction
-        tables, error = tables_of(occurrences, node_entry, smoothing, compaction, workers=workers)
-        stage.advance(grammar.n_rules)
+        tables, error = tables_of(occurrences, smoothing, compaction, workers=workers)
+        stage.advance(examples.grammar.n_rules)
     return tables, CompactReport(clusters.states, tables.terms, error)
 
 
@@ -98,10 +93,7 @@ class ClusteringEmConfig(ClusteringConfig):
 
 
 def estimate_em(
-    forest: Forest,
-    grammar: Grammar,
-    node_rule: Ints,
-    node_entry: Ints,
+    examples: Examples,
     config: ClusteringEmConfig,
     *,
     seed: int,
@@ -111,10 +103,8 @@ def estimate_em(
 ) -> tuple[Tables, EmReport]:
     """Tables of EM from clusters. The number of workers changes no byte."""
     stages = stages or Stages()
-    clusters = cluster(
-        forest, grammar, node_rule, node_entry, config, seed=seed, workers=workers, stages=stages
-    )
-    corpus, smoothing = Corpus(forest, grammar, node_rule, node_entry), config.smoothing_weights
+    clusters = cluster(examples, config, seed=seed, workers=workers, stages=stages)
+    corpus, smoothing = Corpus(examples), config.smoothing_weights
     with stages.stage("terms of clusters", config.sweeps) as stage:
         mixture = from_clusters(
             corpus,
@@ -140,10 +130,7 @@ def estimate_em(
 
 
 def cluster(
-    forest: Forest,
-    grammar: Grammar,
-    node_rule: Ints,
-    node_entry: Ints,
+    examples: Examples,
     config: ClusteringConfig,
     *,
     seed: int,
@@ -153,19 +140,16 @@ def cluster(
     """Every node's cluster among those of its symbol, as Y and Z."""
     stages = stages or Stages()
     projection, _ = project(
-        forest,
-        grammar,
-        node_rule,
-        node_entry,
+        examples,
         replace(config, states=config.dimensions),
         seed=seed,
         workers=workers,
         stages=stages,
     )
-    with stages.stage("clusters", grammar.n_symbols) as stage:
+    with stages.stage("clusters", examples.grammar.n_symbols) as stage:
         state = _states(projection, config, seed, workers)
-        stage.advance(grammar.n_symbols)
-    return indicators(forest.symbol, state, grammar.n_symbols)
+        stage.advance(examples.grammar.n_symbols)
+    return indicators(examples.forest.symbol, state, examples.grammar.n_symbols)
 
 
 def _states(projection: Projection, config: ClusteringConfig, seed: int, workers: int) -> Ints:

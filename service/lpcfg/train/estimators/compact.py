@@ -77,17 +77,17 @@ class CompactReport:
 
 def tables_of(
     occurrences: Occurrences,
-    node_entry: Ints,
     smoothing: Smoothing,
     compaction: Compaction,
     *,
     workers: int,
 ) -> tuple[Tables, Doubles]:
     """The tables of projected trees, and per rule the relative error of its C (0 if exact)."""
-    grammar, projection = occurrences.grammar, occurrences.projection
+    examples, projection = occurrences.examples, occurrences.projection
+    grammar = examples.grammar
     terms = compact(occurrences, smoothing, compaction, workers=workers)
-    directions = terminal_directions(grammar, node_entry, projection, smoothing)
-    roots = root_vectors(occurrences.forest, projection)
+    directions = terminal_directions(examples, projection, smoothing)
+    roots = root_vectors(examples.forest, projection)
     error = np.zeros(grammar.n_rules)
     error[terms.rules] = terms.error
     sides = [
@@ -153,7 +153,7 @@ def _tasks(
 ) -> Iterator[Callable[[], Terms]]:
     """Every rule that occurs, in one task. The long tasks come first."""
     n = occurrences.count
-    shapes = occurrences.projection.states[occurrences.grammar.rules].astype(np.int64)
+    shapes = occurrences.projection.states[occurrences.examples.grammar.rules].astype(np.int64)
     fibres = shapes.prod(axis=1) // shapes.max(axis=1, initial=1)
     terms = n + (smoothing.rule > 0)
     is_rare = terms <= compaction.terms
@@ -172,7 +172,9 @@ def _batches(
     rules: Longs, occurrences: Occurrences
 ) -> Iterator[tuple[Longs, tuple[int, int, int]]]:
     """Rules whose tensors are fitted together, and the shape those are filled up to."""
-    shapes = occurrences.projection.states[occurrences.grammar.rules[rules]].astype(np.int64)
+    shapes = occurrences.projection.states[occurrences.examples.grammar.rules[rules]].astype(
+        np.int64
+    )
     shapes = np.minimum(-(-shapes // GRAIN) * GRAIN, occurrences.projection.width)
     order = np.lexsort(shapes.T)
     cuts = np.flatnonzero(np.diff(shapes[order], axis=0).any(axis=1)) + 1
@@ -275,7 +277,7 @@ def _fibres(occurrences: Occurrences, smoothing: Smoothing, rules: Longs) -> Ter
     rows: list[list[Floats]] = [[], [], []]
     size = []
     for r in rules.tolist():
-        shape = tuple(occurrences.projection.states[occurrences.grammar.rules[r]].tolist())
+        shape = tuple(occurrences.projection.states[occurrences.examples.grammar.rules[r]].tolist())
         _, tensor = _tensor(occurrences, smoothing, r, shape)
         axis = int(np.argmax(shape))
         one, other = (k for k in range(3) if k != axis)

@@ -36,7 +36,7 @@ from numba import njit
 
 from lpcfg.errors import TrainingError
 from lpcfg.grammar.tables import Doubles, Floats, Grammar, Ints, Longs, Tables
-from lpcfg.train.data.treebank import Forest
+from lpcfg.train.data.examples import Examples
 from lpcfg.train.estimators.compact import shrinkage
 from lpcfg.train.estimators.moments import Smoothing
 from lpcfg.train.estimators.spectral import SpectralConfig
@@ -313,7 +313,9 @@ def _check_positive(tables: Tables) -> None:
 class Corpus:
     """Trees to learn from: their nodes, and how often what occurs in them."""
 
-    def __init__(self, forest: Forest, grammar: Grammar, node_rule: Ints, node_entry: Ints) -> None:
+    def __init__(self, examples: Examples) -> None:
+        forest, grammar = examples.forest, examples.grammar
+        node_rule, node_entry = examples.node_rule, examples.node_entry
         self.grammar = grammar
         self.n_trees = forest.n_trees
         self.nodes = Nodes(
@@ -665,10 +667,7 @@ def check_steps(steps: int, patience: int) -> None:
 
 
 def estimate(
-    forest: Forest,
-    grammar: Grammar,
-    node_rule: Ints,
-    node_entry: Ints,
+    examples: Examples,
     config: EmConfig,
     *,
     seed: int,
@@ -677,7 +676,7 @@ def estimate(
     choose: Choose | None = None,
 ) -> tuple[Tables, EmReport]:
     """Tables of EM from perturbed splits. The number of workers changes no byte."""
-    corpus = Corpus(forest, grammar, node_rule, node_entry)
+    corpus = Corpus(examples)
     common = config.spectral()
     states = np.clip(corpus.symbol_count // config.examples, 1, config.states).astype(np.int32)
     mixture = split(

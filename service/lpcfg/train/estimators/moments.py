@@ -10,7 +10,8 @@ from functools import cached_property
 
 import numpy as np
 
-from lpcfg.grammar.tables import Doubles, Floats, Grammar, Ints, Longs, frozen
+from lpcfg.grammar.tables import Doubles, Floats, Ints, Longs, frozen
+from lpcfg.train.data.examples import Examples
 from lpcfg.train.data.treebank import Forest
 
 Sides = tuple[Floats, Floats, Floats]
@@ -87,19 +88,17 @@ def _weight(n: Longs | int, constant: float) -> Doubles:
 class Occurrences:
     """Where every rule occurs: the nodes of rule r are nodes[start[r] : start[r + 1]]."""
 
-    forest: Forest
-    grammar: Grammar
+    examples: Examples
     projection: Projection
     nodes: Longs
     start: Longs
 
     @classmethod
-    def of(
-        cls, forest: Forest, grammar: Grammar, node_rule: Ints, projection: Projection
-    ) -> "Occurrences":
-        order = np.argsort(node_rule, kind="stable")
-        start = np.searchsorted(node_rule[order], np.arange(grammar.n_rules + 1))
-        return cls(forest, grammar, projection, frozen(order), frozen(start.astype(np.int64)))
+    def of(cls, examples: Examples, projection: Projection) -> "Occurrences":
+        order = np.argsort(examples.node_rule, kind="stable")
+        first = np.arange(examples.grammar.n_rules + 1)
+        start = np.searchsorted(examples.node_rule[order], first).astype(np.int64)
+        return cls(examples, projection, frozen(order), frozen(start))
 
     @cached_property
     def count(self) -> Longs:
@@ -109,18 +108,22 @@ class Occurrences:
     @cached_property
     def share(self) -> Doubles:
         """count(a → b c) / count(a) of every rule, 0 of one never seen."""
-        of_parent = self.projection.count[self.grammar.rules[:, 0]]
+        of_parent = self.projection.count[self.examples.grammar.rules[:, 0]]
         share: Doubles = self.count / np.maximum(of_parent, 1)
         return share
 
     def sides(self, nodes: Longs) -> Sides:
         """Z of nodes, Y of their left and of their right children."""
         outside, inside = self.projection.outside, self.projection.inside
-        return outside[nodes], inside[self.forest.left[nodes]], inside[self.forest.right[nodes]]
+        return (
+            outside[nodes],
+            inside[self.examples.forest.left[nodes]],
+            inside[self.examples.forest.right[nodes]],
+        )
 
     def tail(self, rules: Longs | Ints) -> tuple[Doubles, Doubles, Doubles]:
         """H of rules' parents, F of their left and of their right children."""
-        a, b, c = self.grammar.rules[rules].T
+        a, b, c = self.examples.grammar.rules[rules].T
         inside = self.projection.mean_inside
         return self.projection.mean_outside[a], inside[b], inside[c]
 
@@ -158,12 +161,13 @@ def smoothed(sides: Sides, tail: tuple[Doubles, Doubles, Doubles], weight: float
 
 
 def terminal_directions(
-    grammar: Grammar, node_entry: Ints, projection: Projection, smoothing: Smoothing
+    examples: Examples, projection: Projection, smoothing: Smoothing
 ) -> Doubles:
     """νE^{a→x} + (1−ν)H^a of every entry a → x: the direction of its c∞, in rows like Z's.
 
     An entry that no leaf has, as a → ANY, gets H^a.
     """
+    grammar, node_entry = examples.grammar, examples.node_entry
     n_entries = len(grammar.entries)
     counts = np.bincount(node_entry[node_entry >= 0], minlength=n_entries)
     weight = smoothing.lexical_weight(counts)[:, None]

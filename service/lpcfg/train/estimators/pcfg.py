@@ -7,11 +7,17 @@ import numpy as np
 
 from lpcfg.grammar.tables import Grammar, Ints, Tables
 from lpcfg.models.model import coarse_tables
+from lpcfg.train.data.examples import Examples
 from lpcfg.train.data.treebank import Forest
 
 
-def estimate(forest: Forest, grammar: Grammar, node_rule: Ints) -> Tables:
-    """Tables of one state: C = count(a → b c) / count(a), c¹ = the share of trees rooted in a.
+def estimate(examples: Examples) -> Tables:
+    """Count the examples."""
+    return relative_frequencies(examples.forest, examples.grammar, examples.node_rule)
+
+
+def relative_frequencies(forest: Forest, grammar: Grammar, node_rule: Ints) -> Tables:
+    """Make tables of one state: C = count(a → b c) / count(a), c¹ = the share of trees rooted in a.
 
     c∞ is 1: p(x | a) is the lexicon's weight.
     """

@@ -25,7 +25,8 @@ import scipy.sparse
 from threadpoolctl import threadpool_limits
 
 from lpcfg.errors import TrainingError
-from lpcfg.grammar.tables import Doubles, Floats, Grammar, Ints, Longs, Tables
+from lpcfg.grammar.tables import Doubles, Floats, Ints, Longs, Tables
+from lpcfg.train.data.examples import Examples
 from lpcfg.train.data.features import Context, Features, Side
 from lpcfg.train.data.treebank import Forest
 from lpcfg.train.estimators.em import (
@@ -105,10 +106,7 @@ class PivotEmConfig(PivotConfig):
 
 
 def estimate(
-    forest: Forest,
-    grammar: Grammar,
-    node_rule: Ints,
-    node_entry: Ints,
+    examples: Examples,
     config: PivotConfig,
     *,
     seed: int,
@@ -116,17 +114,13 @@ def estimate(
     stages: Stages | None = None,
 ) -> tuple[Tables, EmReport]:
     """Tables of the pivot algorithm. The number of workers changes no byte."""
-    job = (forest, grammar, node_rule, node_entry)
-    mixture = pivoted(*job, config, seed=seed, workers=workers, stages=stages)
+    mixture = pivoted(examples, config, seed=seed, workers=workers, stages=stages)
     tables = mixture.tables()
     return tables, EmReport(tables.states, tables.terms, (), (), 0)
 
 
 def estimate_em(
-    forest: Forest,
-    grammar: Grammar,
-    node_rule: Ints,
-    node_entry: Ints,
+    examples: Examples,
     config: PivotEmConfig,
     *,
     seed: int,
@@ -135,10 +129,9 @@ def estimate_em(
     choose: Choose | None = None,
 ) -> tuple[Tables, EmReport]:
     """Tables of the pivot algorithm and some steps of EM. The number of workers changes no byte."""
-    job = (forest, grammar, node_rule, node_entry)
-    mixture = pivoted(*job, config, seed=seed, workers=workers, stages=stages)
+    mixture = pivoted(examples, config, seed=seed, workers=workers, stages=stages)
     return climb(
-        Corpus(*job),
+        Corpus(examples),
         mixture,
         config.smoothing_weights,
         steps=config.steps,
@@ -150,10 +143,7 @@ def estimate_em(
 
 
 def pivoted(
-    forest: Forest,
-    grammar: Grammar,
-    node_rule: Ints,
-    node_entry: Ints,
+    examples: Examples,
     config: PivotConfig,
     *,
     seed: int,
@@ -161,11 +151,10 @@ def pivoted(
     stages: Stages | None = None,
 ) -> Mixture:
     """The L-PCFG that figure 1 finds."""
-    stages = stages or Stages()
-    job = (forest, grammar, node_rule, node_entry)
-    projection, _ = project(*job, config, seed=seed, workers=workers, stages=stages)
-    features = Features.of(Context(*job), config.chosen(seed))
-    corpus = Corpus(*job)
+    stages, grammar = stages or Stages(), examples.grammar
+    projection, _ = project(examples, config, seed=seed, workers=workers, stages=stages)
+    features = Features.of(Context(examples), config.chosen(seed))
+    corpus = Corpus(examples)
     with (
         threadpool_limits(1),
         ThreadPoolExecutor(workers) as pool,
@@ -181,7 +170,7 @@ def pivoted(
             )
 
         evidence = Evidence.of(
-            forest, features, list(pool.map(decomposed, range(grammar.n_symbols)))
+            examples.forest, features, list(pool.map(decomposed, range(grammar.n_symbols)))
         )
         stage.advance(grammar.n_symbols)
     with stages.stage("rules", grammar.n_rules) as stage, threadpool_limits(1):

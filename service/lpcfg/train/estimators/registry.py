@@ -7,8 +7,8 @@ from functools import partial
 from typing import Any, Protocol
 
 from lpcfg.errors import TrainingError
-from lpcfg.grammar.tables import Grammar, Ints, Tables
-from lpcfg.train.data.treebank import Forest
+from lpcfg.grammar.tables import Grammar, Tables
+from lpcfg.train.data.examples import Examples
 from lpcfg.train.estimators import clustering, em, pivot, spectral
 from lpcfg.train.estimators import pcfg as counts
 from lpcfg.train.stages import Stages
@@ -20,14 +20,10 @@ Facts = Mapping[str, object]
 class Job:
     """What an estimator learns from, and what it may use for that.
 
-    Node v has rule node_rule[v] or entry node_entry[v] of the grammar, -1 where it has none.
     `choose` tells how good tables are, where there are trees to tell it by.
     """
 
-    forest: Forest
-    grammar: Grammar
-    node_rule: Ints
-    node_entry: Ints
+    examples: Examples
     seed: int
     workers: int
     stages: Stages
@@ -59,10 +55,7 @@ class Learner(Protocol):
 
     def __call__(
         self,
-        forest: Forest,
-        grammar: Grammar,
-        node_rule: Ints,
-        node_entry: Ints,
+        examples: Examples,
         config: Any,
         *,
         seed: int,
@@ -74,16 +67,13 @@ class Learner(Protocol):
 def _by(learn: Learner) -> Callable[[Job, Any], tuple[Tables, Facts]]:
     def estimate(job: Job, settings: Any) -> tuple[Tables, Facts]:
         tables, report = learn(
-            job.forest,
-            job.grammar,
-            job.node_rule,
-            job.node_entry,
+            job.examples,
             settings,
             seed=job.seed,
             workers=job.workers,
             stages=job.stages,
         )
-        return tables, report.facts(job.grammar)
+        return tables, report.facts(job.examples.grammar)
 
     return estimate
 
@@ -99,7 +89,7 @@ def _choosing(
 
 def _counts(job: Job, settings: CountsSettings) -> tuple[Tables, Facts]:
     del settings
-    return counts.estimate(job.forest, job.grammar, job.node_rule), {}
+    return counts.estimate(job.examples), {}
 
 
 ESTIMATORS: Mapping[str, Estimator] = {

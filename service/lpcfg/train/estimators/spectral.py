@@ -20,9 +20,9 @@ from scipy.sparse.linalg import svds
 from threadpoolctl import threadpool_limits
 
 from lpcfg.errors import TrainingError
-from lpcfg.grammar.tables import Doubles, Grammar, Ints, Tables
+from lpcfg.grammar.tables import Doubles, Grammar, Tables
+from lpcfg.train.data.examples import Examples
 from lpcfg.train.data.features import ALL_TEMPLATES, SIMPLE_TEMPLATES, Context, Features, Side
-from lpcfg.train.data.treebank import Forest
 from lpcfg.train.estimators.compact import Compaction, CompactReport, tables_of
 from lpcfg.train.estimators.moments import Occurrences, Projection, Smoothing
 from lpcfg.train.stages import Stages
@@ -143,10 +143,7 @@ class SpectralReport(CompactReport):
 
 
 def estimate(
-    forest: Forest,
-    grammar: Grammar,
-    node_rule: Ints,
-    node_entry: Ints,
+    examples: Examples,
     config: SpectralConfig,
     *,
     seed: int,
@@ -156,26 +153,22 @@ def estimate(
     """Tables of the spectral estimator. Neither workers nor threads of BLAS change a byte."""
     stages = stages or Stages()
     projection, singular_values = project(
-        forest, grammar, node_rule, node_entry, config, seed=seed, workers=workers, stages=stages
+        examples, config, seed=seed, workers=workers, stages=stages
     )
-    with stages.stage("moments", grammar.n_rules) as stage, threadpool_limits(1):
-        occurrences = Occurrences.of(forest, grammar, node_rule, projection)
+    with stages.stage("moments", examples.grammar.n_rules) as stage, threadpool_limits(1):
+        occurrences = Occurrences.of(examples, projection)
         tables, error = tables_of(
             occurrences,
-            node_entry,
             config.smoothing_weights,
             config.compaction,
             workers=workers,
         )
-        stage.advance(grammar.n_rules)
+        stage.advance(examples.grammar.n_rules)
     return tables, SpectralReport(projection.states, tables.terms, error, singular_values)
 
 
 def project(
-    forest: Forest,
-    grammar: Grammar,
-    node_rule: Ints,
-    node_entry: Ints,
+    examples: Examples,
     config: SpectralConfig,
     *,
     seed: int,
@@ -184,11 +177,12 @@ def project(
 ) -> tuple[Projection, tuple[Doubles, ...]]:
     """Y and Z of every node, in single precision, and the first m singular values per symbol."""
     stages = stages or Stages()
-    with stages.stage("features", forest.n_nodes) as stage:
-        context = Context(forest, grammar, node_rule, node_entry)
+    n_nodes = examples.forest.n_nodes
+    with stages.stage("features", n_nodes) as stage:
+        context = Context(examples)
         features = Features.of(context, config.chosen(seed))
-        stage.advance(forest.n_nodes)
-    work = _Work(features, config, seed, forest.n_nodes)
+        stage.advance(n_nodes)
+    work = _Work(features, config, seed, n_nodes)
     # The largest first, so that no worker is left alone with it at the end.
     order = np.argsort(-np.diff(features.start), kind="stable").tolist()
     with (
@@ -201,7 +195,7 @@ def project(
     values = tuple(spectra[a] for a in range(features.n_symbols))
     width = int(work.states.max(initial=1))
     inside, outside = work.inside[:, :width], work.outside[:, :width]
-    return Projection(forest.symbol, work.states, inside, outside), values
+    return Projection(examples.forest.symbol, work.states, inside, outside), values
 
 
 class _Work:
