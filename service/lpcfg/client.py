@@ -1,12 +1,12 @@
-"""A client of the service, sync and async, with retries and typed answers.
+"""Clients of the service, synchronous and asynchronous, with retries and typed answers.
 
     with Client("http://localhost:8000") as client:
         answer = client.parse("The cat sat on the mat.")
         print(answer.sentences[0].parses[0].tree)
 
-Every request may safely be sent twice, so a lost connection, 502, 503 and 504 are tried again,
-after the time the service asks for or after one that doubles. A problem the service names is
-raised as ServiceError.
+Every request may safely be sent twice. After a lost connection, 502, 503 or 504 the client tries
+again: after the time that the service asks for, or else after a time that doubles. Other problems
+are raised as ServiceError.
 """
 
 import asyncio
@@ -39,12 +39,15 @@ _RETRIED = frozenset({502, 503, 504})
 _FIRST_PAUSE = 0.1
 _LONGEST_PAUSE = 10.0
 _BATCH = 64
-"""Lines of one batch request. httpx sends a whole body before it reads, so what comes back
-meanwhile must fit into the buffers between: 64 answers are some hundred kilobytes."""
+"""Lines of one batch request.
+
+httpx sends a whole body before it reads, so the answers must meanwhile fit into the buffers in
+between: 64 answers are some hundred kilobytes.
+"""
 
 
 class ServiceError(LpcfgError):
-    """The service answered with a problem, or not at all."""
+    """Raised when the service answers with a problem, or does not answer."""
 
     def __init__(self, message: str, problem: Problem | None = None) -> None:
         super().__init__(message)
@@ -52,13 +55,13 @@ class ServiceError(LpcfgError):
 
 
 class _Client:
-    """What both clients share: requests as values, answers as types, and when to try again."""
+    """The part that both clients share: building requests, reading answers, deciding on retries."""
 
     def __init__(self, retries: int) -> None:
         self._retries = retries
 
     def _pause(self, attempt: int, answer: httpx.Response | None) -> float | None:
-        """Seconds until the next attempt, or None where there is to be none."""
+        """Return the seconds to wait before the next attempt, or None to stop trying."""
         if attempt >= self._retries or (answer is not None and answer.status_code not in _RETRIED):
             return None
         asked = answer.headers.get("retry-after", "") if answer is not None else ""
@@ -140,7 +143,7 @@ def _batch_answers(answer: bytes, before: int) -> Iterator[BatchLine]:
 
 
 class Client(_Client):
-    """The service at an address."""
+    """A client of the service at an address."""
 
     def __init__(
         self,
@@ -151,7 +154,10 @@ class Client(_Client):
         retries: int = 4,
         transport: httpx.BaseTransport | None = None,
     ) -> None:
-        """`timeout` in seconds; `retries` beyond the first attempt; `transport` as httpx has it."""
+        """Create a client. `timeout` is in seconds; `retries` come after the first attempt.
+
+        `transport` is passed to httpx.
+        """
         super().__init__(retries)
         self._http = httpx.Client(**_options(base_url, api_key, timeout), transport=transport)
 
@@ -179,7 +185,7 @@ class Client(_Client):
         objective: str = "max-rule",
         model: str | None = None,
     ) -> ParseResponse:
-        """The `k` best trees of every sentence of a text, or of sentences given one by one."""
+        """Parse a text, or sentences given one by one: the `k` best trees of each."""
         body = _parse_request(text, sentences, k, objective, model)
         return self._post("/v1/parse", body, ParseResponse)
 
@@ -192,12 +198,12 @@ class Client(_Client):
         raw: bool = False,
         model: str | None = None,
     ) -> MarginalsResponse:
-        """The probability of every labelled span of one sentence, or of the spans asked for."""
+        """Return the probability of every labelled span of one sentence, or of the given spans."""
         body = _marginals_request(sentence, spans, threshold, raw, model)
         return self._post("/v1/marginals", body, MarginalsResponse)
 
     def tree_probability(self, trees: Sequence[str], *, model: str | None = None) -> TreesResponse:
-        """log p(tree) and log p(tree | sentence) of bracketed trees."""
+        """Return log p(tree) and log p(tree | sentence) of bracketed trees."""
         body = _without_none({"trees": list(trees), "model": model})
         return self._post("/v1/tree-probability", body, TreesResponse)
 
@@ -209,7 +215,7 @@ class Client(_Client):
         objective: str = "max-rule",
         model: str | None = None,
     ) -> Iterator[BatchLine]:
-        """A line with a sentence or a problem for each of any number of sentences, in order."""
+        """Parse any number of sentences: yield one line for each, with a sentence or a problem."""
         parameters = _without_none({"k": k, "objective": objective, "model": model})
         done = 0
         for body in _batch_request(sentences):
@@ -218,11 +224,11 @@ class Client(_Client):
             done += _BATCH
 
     def models(self) -> Models:
-        """The models that are served."""
+        """List the models that are served."""
         return Models.model_validate_json(_checked(self._send("GET", "/v1/models")))
 
     def model(self, name: str) -> ModelDetails:
-        """One of them, with what its training says of it."""
+        """Return one model, with the facts of its training."""
         return ModelDetails.model_validate_json(_checked(self._send("GET", f"/v1/models/{name}")))
 
     def _post(self, path: str, body: Mapping[str, Any], answer: type[T]) -> T:
@@ -245,7 +251,7 @@ class Client(_Client):
 
 
 class AsyncClient(_Client):
-    """The service at an address, for asyncio."""
+    """A client of the service at an address, for asyncio."""
 
     def __init__(
         self,
@@ -256,7 +262,10 @@ class AsyncClient(_Client):
         retries: int = 4,
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
-        """`timeout` in seconds; `retries` beyond the first attempt; `transport` as httpx has it."""
+        """Create a client. `timeout` is in seconds; `retries` come after the first attempt.
+
+        `transport` is passed to httpx.
+        """
         super().__init__(retries)
         self._http = httpx.AsyncClient(**_options(base_url, api_key, timeout), transport=transport)
 
@@ -284,7 +293,7 @@ class AsyncClient(_Client):
         objective: str = "max-rule",
         model: str | None = None,
     ) -> ParseResponse:
-        """The `k` best trees of every sentence of a text, or of sentences given one by one."""
+        """Parse a text, or sentences given one by one: the `k` best trees of each."""
         body = _parse_request(text, sentences, k, objective, model)
         return await self._post("/v1/parse", body, ParseResponse)
 
@@ -297,14 +306,14 @@ class AsyncClient(_Client):
         raw: bool = False,
         model: str | None = None,
     ) -> MarginalsResponse:
-        """The probability of every labelled span of one sentence, or of the spans asked for."""
+        """Return the probability of every labelled span of one sentence, or of the given spans."""
         body = _marginals_request(sentence, spans, threshold, raw, model)
         return await self._post("/v1/marginals", body, MarginalsResponse)
 
     async def tree_probability(
         self, trees: Sequence[str], *, model: str | None = None
     ) -> TreesResponse:
-        """log p(tree) and log p(tree | sentence) of bracketed trees."""
+        """Return log p(tree) and log p(tree | sentence) of bracketed trees."""
         body = _without_none({"trees": list(trees), "model": model})
         return await self._post("/v1/tree-probability", body, TreesResponse)
 
@@ -316,7 +325,7 @@ class AsyncClient(_Client):
         objective: str = "max-rule",
         model: str | None = None,
     ) -> AsyncIterator[BatchLine]:
-        """A line with a sentence or a problem for each of any number of sentences, in order."""
+        """Parse any number of sentences: yield one line for each, with a sentence or a problem."""
         parameters = _without_none({"k": k, "objective": objective, "model": model})
         done = 0
         for body in _batch_request(sentences):
@@ -326,11 +335,11 @@ class AsyncClient(_Client):
             done += _BATCH
 
     async def models(self) -> Models:
-        """The models that are served."""
+        """List the models that are served."""
         return Models.model_validate_json(_checked(await self._send("GET", "/v1/models")))
 
     async def model(self, name: str) -> ModelDetails:
-        """One of them, with what its training says of it."""
+        """Return one model, with the facts of its training."""
         answer = await self._send("GET", f"/v1/models/{name}")
         return ModelDetails.model_validate_json(_checked(answer))
 

@@ -60,7 +60,7 @@ def test_a_problem_is_an_error_that_says_what_the_service_said(process: Process)
             client.parse("The dog.", k=99)
         assert error.value.problem is not None
         assert (error.value.problem.status, error.value.problem.limit) == (422, 50)
-        with pytest.raises(ServiceError, match="There is nothing here: expected one of the models"):
+        with pytest.raises(ServiceError, match="Nothing found at this path: expected one of"):
             client.model("none")
 
 

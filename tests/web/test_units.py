@@ -106,7 +106,7 @@ def test_keys_are_asked_for_and_have_quotas(serve: Serve, tmp_path: Path) -> Non
         assert ask(1)[0] == 401
         status, told = ask(1, authorization="Bearer C")
         assert (status, told["www-authenticate"]) == (401, "Bearer")
-        assert "got another: ask whoever runs this service" in str(told["detail"])
+        assert "got another: ask the administrator of this service" in str(told["detail"])
         assert ask(200, authorization="Bearer A")[0] == 200
         assert ask(2, authorization="bearer B")[0] == 200
         assert ask(1, **{"x-api-key": "B"})[0] == 200

@@ -1,1 +1,1 @@
-"""The HTTP shapes, shared by the service and its clients."""
+"""The shapes of HTTP requests and answers, shared by the service and its clients."""

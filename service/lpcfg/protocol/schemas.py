@@ -1,7 +1,9 @@
-"""What goes over the wire, both ways. The service documents it, the client reads answers by it.
+"""Schemas of requests and answers. The service documents them, and the client reads answers with
+them.
 
-Offsets are half-open: of tokens and sentences in code points, of constituents in tokens, with
-`start_char` and `end_char` beside them. Probabilities are in [0, 1], logs natural.
+Offsets are half-open. Offsets of tokens and sentences count code points; offsets of constituents
+count tokens, with `start_char` and `end_char` beside them. Probabilities are in [0, 1]; logs are
+natural.
 """
 
 from typing import Annotated, Any, ClassVar, Literal, Self
@@ -21,12 +23,12 @@ from pydantic_core import PydanticCustomError
 
 Objective = Literal["max-rule", "max-marginal", "max-product"]
 Word = Annotated[str, Field(pattern=r"^[^ \t\n\r\f\v]+( [^ \t\n\r\f\v]+)*$")]
-"""What brackets can hold: no white space but single blanks inside."""
+"""A token that brackets can hold: no white space except single blanks inside."""
 Text = Annotated[str, Field(examples=["The cat sat on the mat."])]
 
 
 WRONG = "wrong"
-"""The kind of validation error that knows what was expected and the cure, and perhaps `got`."""
+"""The type of a validation error that carries its own expectation and cure, and perhaps `got`."""
 
 
 def _wrong(expected: str, cure: str, got: str = "") -> PydanticCustomError:
@@ -35,7 +37,7 @@ def _wrong(expected: str, cure: str, got: str = "") -> PydanticCustomError:
 
 
 def counted(number: int, what: str) -> str:
-    """So many of these, in words."""
+    """Return the number with its noun, in the singular or plural."""
     return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
@@ -43,7 +45,7 @@ class _Request(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
     like: ClassVar[str]
-    """What one looks like, for whoever sends something else."""
+    """An example of the object, for error messages."""
 
     @model_validator(mode="before")
     @classmethod
@@ -54,7 +56,7 @@ class _Request(BaseModel):
 
 
 class _Answer(BaseModel):
-    """Answers may gain members; clients must not mind them."""
+    """An answer. Answers may gain members, which clients must ignore."""
 
 
 # Requests -----------------------------------------------------------------------------------------
@@ -77,12 +79,12 @@ class Span(_Request):
 
 
 class ConstraintInput(Span):
-    """The analysis must have a constituent over tokens [start, end), with this label if given."""
+    """A constituent that the analysis must have: tokens [start, end), with this label if given."""
 
     like = 'an object like {"start": 0, "end": 2, "label": "NP"}'
 
     label: str | None = Field(
-        None, min_length=1, description="one of the model's `labels`, see /v1/models"
+        None, min_length=1, description="one of the model's `labels` (see /v1/models)"
     )
 
 
@@ -93,7 +95,7 @@ def _id(value: Any) -> Any:
 
 
 class TokensInput(_Request):
-    """A sentence as the caller's own tokens, with what the caller knows of them."""
+    """A sentence as the caller's own tokens, with tags and constraints the caller knows."""
 
     like = 'a sentence as a string, or an object like {"tokens": ["Cats", "sleep", "."]}'
 
@@ -101,7 +103,7 @@ class TokensInput(_Request):
     tags: list[str | None] | None = Field(
         None,
         fail_fast=True,
-        description="for each token one of the model's `tags`, see /v1/models, or null",
+        description="for each token null or one of the model's `tags` (see /v1/models)",
         examples=[["NNS", None, "."]],
     )
     id: Annotated[int | str | None, BeforeValidator(_id)] = None
@@ -128,7 +130,7 @@ class TokensInput(_Request):
 
 
 ALTERNATIVES = ("(text)", "(tokens)")
-"""What validation errors call the ways to give a sentence; no member has such a name."""
+"""Names that validation errors use for the two ways to give a sentence. No member has them."""
 
 
 def _kind(value: Any) -> str:
@@ -144,7 +146,7 @@ SentenceInput = Annotated[
 class _Sentences(_Request):
     like = 'an object like {"text": "The cat sat."}'
 
-    text: Text | None = Field(None, description="raw text: sentences and tokens are found in it")
+    text: Text | None = Field(None, description="raw text, to be split into sentences and tokens")
     sentences: list[SentenceInput] | None = Field(
         None, description="one sentence each, as a string or as tokens"
     )
@@ -184,12 +186,12 @@ class ParseRequest(_Sentences):
         }
     )
 
-    k: int = Field(1, ge=1, description="how many trees a sentence, best first")
+    k: int = Field(1, ge=1, description="how many trees for each sentence, best first")
     objective: Objective = Field("max-rule", description="what the best tree maximises")
 
 
 class MarginalsRequest(_Sentences):
-    """One sentence: `text` is taken for one and must have words, `sentences` must have just one."""
+    """One sentence: a `text` with words, read as one sentence, or `sentences` with one entry."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -205,9 +207,9 @@ class MarginalsRequest(_Sentences):
 
     spans: list[Span] | None = Field(None, description="answer these spans only")
     threshold: float = Field(
-        0.01, ge=0, le=1, allow_inf_nan=False, description="leave out what is less probable"
+        0.01, ge=0, le=1, allow_inf_nan=False, description="leave out less probable labels"
     )
-    raw: bool = Field(False, description="the grammar's own symbols, nothing calibrated")
+    raw: bool = Field(False, description="use the grammar's own symbols, without calibration")
 
     @field_validator("sentences")
     @classmethod
@@ -218,7 +220,7 @@ class MarginalsRequest(_Sentences):
 
 
 class TreesRequest(_Request):
-    """Trees to score, as Penn brackets."""
+    """Trees as Penn brackets, to compute their probabilities."""
 
     like = 'an object like {"trees": ["(S (NP (NNS Cats)) (VP (VBP sleep)))"]}'
 
@@ -235,14 +237,14 @@ class TreesRequest(_Request):
 
 
 class BatchParameters(BaseModel):
-    """How the lines of a batch are parsed."""
+    """Options for parsing the lines of a batch."""
 
     model_config = ConfigDict(extra="forbid")
 
     model: str | None = Field(
         None, min_length=1, description="NAME or NAME@VERSION of a model that is served"
     )
-    k: int = Field(1, ge=1, description="how many trees a sentence, best first")
+    k: int = Field(1, ge=1, description="how many trees for each sentence, best first")
     objective: Objective = Field("max-rule", description="what the best tree maximises")
 
 
@@ -250,12 +252,12 @@ class BatchParameters(BaseModel):
 
 
 Offset = Annotated[
-    int | None, Field(description="in code points of the text sent; null where none was")
+    int | None, Field(description="in code points of the text sent; null for given tokens")
 ]
 
 
 class ModelVersion(_Answer):
-    """The very model that answered. `hash` is the SHA-256 of its manifest."""
+    """The model that answered. `hash` is the SHA-256 of its manifest."""
 
     name: str = Field(examples=["en"])
     version: int = Field(examples=[1])
@@ -265,7 +267,7 @@ class ModelVersion(_Answer):
 class ModelFacts(ModelVersion):
     """A model that is served."""
 
-    default: bool = Field(description="whether it answers requests that name no model")
+    default: bool = Field(description="true if it answers requests that name no model")
     symbols: int = Field(examples=[1021])
     rules: int = Field(examples=[14873])
     states: int = Field(description="most latent states of a symbol", examples=[32])
@@ -277,7 +279,7 @@ class ModelFacts(ModelVersion):
 
 
 class ModelDetails(ModelFacts):
-    """A model that is served, with all its training says of it."""
+    """A model that is served, with the facts of its training."""
 
     facts: dict[str, Any] = Field(description="configuration, sizes, scores, as published")
 
@@ -320,7 +322,7 @@ class ParseAnswer(_Answer):
 
 
 class SentenceAnswer(_Answer):
-    """The answer to one sentence, always: partial and failed ones say why in `reason`."""
+    """The answer to one sentence. A partial or failed one has a `reason`."""
 
     id: int | str | None
     status: Literal["parsed", "partial", "failed"]
@@ -335,14 +337,14 @@ class SentenceAnswer(_Answer):
 
 
 class ParseResponse(_Answer):
-    """One answer a sentence, in order."""
+    """One answer for each sentence, in order."""
 
     model: ModelVersion
     sentences: list[SentenceAnswer]
 
 
 class SpanAnswer(_Answer):
-    """A label over tokens [start, end) with its posterior; μ as sign and log of its magnitude."""
+    """A label over tokens [start, end): its posterior, and μ as sign and log of its magnitude."""
 
     label: str = Field(examples=["NP"])
     start: int = Field(examples=[0])
@@ -384,14 +386,14 @@ class MarginalsResponse(_Answer):
 
 
 class Fault(_Answer):
-    """One of several things wrong with a request, and where."""
+    """One of several faults in a request, and its place."""
 
     detail: str = Field(examples=['expected a whole number, got "three": send digits alone'])
     at: str = Field(description="JSON pointer into the request", examples=["/k"])
 
 
 class Problem(_Answer):
-    """What every failed request is answered with (RFC 9457, application/problem+json)."""
+    """The answer to every failed request (RFC 9457, application/problem+json)."""
 
     type: str = Field(description="the kind of problem", examples=["/docs#problem-limit"])
     title: str = Field(examples=["A limit of this service is exceeded"])
@@ -407,13 +409,14 @@ class Problem(_Answer):
     value: int | None = Field(None, description="what came instead", examples=[412])
     line: int | None = Field(None, description="line of a text, from 1", examples=[None])
     column: int | None = Field(None, description="column of that line, from 1", examples=[None])
-    errors: list[Fault] | None = Field(None, description="all faults, where there are several")
+    errors: list[Fault] | None = Field(None, description="all faults, if there are several")
 
 
 class TreeAnswer(_Answer):
-    """log p(tree), log p(sentence), log p(tree | sentence); or why not, or the brackets' problem.
+    """log p(tree), log p(sentence) and log p(tree | sentence), or the reason why there are none.
 
-    A tree that the grammar cannot build has sign 0, no log, and `reason` says what is missing.
+    For a tree that the grammar cannot build, sign is 0, there is no log, and `reason` says what is
+    missing. Faulty brackets have a `problem`.
     """
 
     log_probability: float | None
@@ -422,7 +425,7 @@ class TreeAnswer(_Answer):
     conditional_log_probability: float | None
     reason: str | None
     tree: str | None = Field(
-        description="what was scored: the tree without traces, function tags and wrapper",
+        description="the tree whose probability this is: without traces, function tags and wrapper",
         examples=["(S (NP (NNS Cats)) (VP (VBP sleep)) (. .))"],
     )
     missing: list[int] | None = Field(
@@ -433,14 +436,14 @@ class TreeAnswer(_Answer):
 
 
 class TreesResponse(_Answer):
-    """One answer a tree, in order."""
+    """One answer for each tree, in order."""
 
     model: ModelVersion
     trees: list[TreeAnswer]
 
 
 class BatchLine(_Answer):
-    """The answer to one line of a batch: a sentence or a problem, whatever the line."""
+    """The answer to one line of a batch: a sentence, or a problem."""
 
     line: int = Field(description="number of the line answered, from 1", examples=[1])
     model: ModelVersion

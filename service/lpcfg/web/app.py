@@ -1,9 +1,11 @@
-"""The application: models and workers behind the endpoints, observed.
+"""The application: puts models and workers behind the endpoints, and observes every request.
 
-Observed (observe.py)  ids, traces, metrics, logs, protecting headers
-└── routes.py          computing: bodies.py → inputs.py → work.py (admission.py) → tasks.py
-└── status.py          models, health, metrics, reloading
-└── reference.py       /docs            files.py   the web page
+http/observe.py             ids, traces, metrics, logs, protective headers
+├── endpoints/compute.py    http/bodies.py → inputs.py → scheduling/work.py → tasks.py
+├── endpoints/batch.py      the same for each line of a batch
+├── endpoints/status.py     models, health, metrics, reloading
+├── endpoints/reference.py  /docs
+└── endpoints/files.py      the web page
 """
 
 import asyncio
@@ -33,7 +35,7 @@ _OFFSETS = (
 
 
 def create_app(settings: Settings) -> FastAPI:
-    """The service under these settings. Raises at once for models that are not in the store."""
+    """Create the service under these settings. Raise at once if a model is not in the store."""
     service = Service.of(settings)
     app = FastAPI(
         title="lpcfg",
@@ -57,9 +59,9 @@ def create_app(settings: Settings) -> FastAPI:
 
 @asynccontextmanager
 async def _running(app: FastAPI) -> AsyncIterator[None]:
-    """Workers run, and models load in the background, while the application does."""
+    """Run the workers while the application runs, and load the models in the background."""
     service: Service = app.state.service
-    with threadpool_limits(1):  # each worker is a thread already
+    with threadpool_limits(1):  # each worker is already a thread of its own
         service.workers = Workers(service.settings.threads, service.admission)
         loading = asyncio.create_task(service.load())
         try:

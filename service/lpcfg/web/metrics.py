@@ -1,4 +1,4 @@
-"""What Prometheus is told. One process, one registry, no globals."""
+"""The metrics for Prometheus: one registry per process, and no globals."""
 
 from collections.abc import Iterable, Sequence
 
@@ -22,7 +22,7 @@ _SECONDS = (0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0
 
 
 class Metrics:
-    """Counters that requests write, and gauges read when somebody asks."""
+    """Counters written by requests, and gauges that are read when Prometheus asks."""
 
     def __init__(self, admission: Admission, cache: Cache) -> None:
         self._admission = admission
@@ -53,7 +53,7 @@ class Metrics:
             ["name", "version", "hash"],
             registry=self.registry,
         )
-        self._gauge("lpcfg_ready", "Whether every model is verified and warm")
+        self._gauge("lpcfg_ready", "1 if every model is verified and warm, else 0")
         self._gauges()
 
     def _gauge(self, name: str, meaning: str) -> Gauge:
@@ -62,23 +62,23 @@ class Metrics:
     def _gauges(self) -> None:
         admission, cache = self._admission, self._cache
         for name, meaning, value in (
-            ("queue_requests", "Requests let in and not done", lambda: admission.requests),
-            ("queue_seconds", "Estimated seconds to do them", lambda: admission.waiting_seconds),
-            ("cost_scale", "Seconds a unit of estimated cost takes", lambda: admission.scale),
-            ("refused", "Requests turned away for overload", lambda: admission.refused),
-            ("cache_bytes", "Memory of answers kept", lambda: cache.bytes),
-            ("cache_hits", "Sentences answered from those", lambda: cache.hits),
-            ("cache_misses", "Sentences not found there", lambda: cache.misses),
+            ("queue_requests", "Requests that wait or are in progress", lambda: admission.requests),
+            ("queue_seconds", "Estimated seconds of their work", lambda: admission.waiting_seconds),
+            ("cost_scale", "Seconds per second of estimated cost", lambda: admission.scale),
+            ("refused", "Requests refused because of overload", lambda: admission.refused),
+            ("cache_bytes", "Bytes of cached answers", lambda: cache.bytes),
+            ("cache_hits", "Sentences answered from the cache", lambda: cache.hits),
+            ("cache_misses", "Sentences not found in the cache", lambda: cache.misses),
         ):
             self._gauge(f"lpcfg_{name}", meaning).set_function(value)
 
     def count(self, endpoint: str, sentences: Sequence[Sentence]) -> None:
-        """Sentences were answered."""
+        """Count sentences that were answered."""
         self.sentences.labels(endpoint).inc(len(sentences))
         self.tokens.labels(endpoint).inc(sum(len(one.tokens) for one in sentences))
 
     def text(self, models: Iterable[Served]) -> bytes:
-        """All of it, in Prometheus's text format."""
+        """Write all metrics in Prometheus's text format."""
         self._model.clear()
         for one in models:
             version = one.version

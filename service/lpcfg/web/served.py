@@ -1,4 +1,4 @@
-"""The models that are served: verified and warm before anybody is answered, exchanged at once."""
+"""The served models: verified and warmed before the first answer, and replaced in one step."""
 
 import asyncio
 from collections.abc import Iterable, Iterator
@@ -15,8 +15,8 @@ from lpcfg.parsing.results import Options, Sentence
 from lpcfg.protocol.schemas import ModelDetails
 from lpcfg.web.http.problems import Refused
 
-# Every path of the engine runs once before a model is ready, so that nobody waits for compilation:
-# a word, a clause, a sentence beyond the small-sentence paths, and tokens no grammar joins.
+# Before a model is ready, every path of the engine runs once, so that no request waits for
+# compilation: a word, a clause, a long sentence, and tokens that no grammar joins.
 _WARMING = (
     ("Yes",),
     ("The", "cat", "sat", "on", "the", "mat", "."),
@@ -35,16 +35,16 @@ class Served:
 
     @property
     def version(self) -> dict[str, Any]:
-        """What every answer says of the model."""
+        """The name, version and hash that every answer contains."""
         one = self.reference
         return {"name": one.name, "version": one.version, "hash": one.hash}
 
 
 class Models:
-    """Models by name; the first is the default."""
+    """Models by name. The first is the default."""
 
     def __init__(self, references: Iterable[str], store: str) -> None:
-        """Checks that there are such models, which is quick; `load` makes them ready."""
+        """Check that the models exist, which is quick. `load` makes them ready."""
         self._store = store
         self._wanted: dict[str, str] = {}
         for reference in references:
@@ -59,22 +59,22 @@ class Models:
 
     @property
     def ready(self) -> bool:
-        """Whether every model is there."""
+        """True once every model is loaded."""
         return len(self._served) == len(self._wanted)
 
     def __iter__(self) -> Iterator[Served]:
         return iter(self._served.values())
 
     async def load(self) -> None:
-        """Make every model ready, off the event loop."""
+        """Load every model. Call this on a thread, not on the event loop."""
         for name, reference in self._wanted.items():
             default = not self._served
             self._served[name] = await asyncio.to_thread(_load, reference, self._store, default)
 
     async def reload(self, name: str) -> Served:
-        """Exchange a model for the newest version in the store; on failure it stays what it is.
+        """Replace a model by the newest version in the store. If this fails, keep the old version.
 
-        Requests under way are answered by the version they began with.
+        Requests in progress are answered by the version they began with.
         """
         old = self.at(name)
         new = await asyncio.to_thread(_load, old.reference.name, self._store, old.facts.default)
@@ -82,14 +82,14 @@ class Models:
         return new
 
     def at(self, name: str) -> Served:
-        """The model of a path."""
+        """Return the model with the name in a path."""
         try:
             return self.named(name)
         except InputError as error:
             raise Refused("not-found", str(error)) from error
 
     def named(self, name: str | None) -> Served:
-        """The model of this NAME or NAME@VERSION, or the default."""
+        """Return the model with this NAME or NAME@VERSION, or the default."""
         if name is None:
             return next(iter(self._served.values()))
         bare, _, version = name.partition("@")

@@ -1,4 +1,4 @@
-"""The process: uvicorn with deadlines for slow clients, and an end that loses no request."""
+"""The server process: uvicorn with deadlines for slow clients, and an end that loses no request."""
 
 import asyncio
 import errno
@@ -28,10 +28,10 @@ _log = structlog.get_logger("lpcfg.web")
 def serve(
     settings: Settings, *, on_start: Callable[[Callable[[], None]], None] = lambda _: None
 ) -> None:
-    """Serve until told to end. `on_start` is told what ends the service gently, from any thread.
+    """Serve until told to end. `on_start` gets a function that ends the service gently.
 
-    Raises for models that are not there or not what they were, and for an address to listen on
-    that cannot be had.
+    Any thread may call that function. Raise if a model is missing or changed, or if the address
+    cannot be used.
     """
     logs.configure()
     app = create_app(settings)
@@ -90,7 +90,7 @@ def _listening(host: str, port: int, backlog: int) -> socket.socket:
 
 
 def check(settings: Settings) -> None:
-    """Load, verify and warm every model as `serve` would. Raises for one that cannot be served."""
+    """Load, verify and warm every model, as `serve` does. Raise if one cannot be served."""
     logs.configure()
     service = Service.of(settings)
     asyncio.run(service.models.load())
@@ -99,7 +99,7 @@ def check(settings: Settings) -> None:
 
 
 class Server(uvicorn.Server):
-    """Ends in three steps: not ready any more, not listening any more, nothing left to answer."""
+    """A server that ends in three steps: report not ready, stop listening, answer what remains."""
 
     def __init__(self, config: Config, service: Service) -> None:
         super().__init__(config)
@@ -108,25 +108,25 @@ class Server(uvicorn.Server):
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         self._signal = sig
-        if sig == signal.SIGTERM:  # being told to end is no failure: uvicorn would end by signal
+        if sig == signal.SIGTERM:  # a normal end: uvicorn would report death by signal
             self.should_exit = True
         else:
             super().handle_exit(sig, frame)
 
     def interrupt(self) -> None:
-        """End as after Ctrl-C: what is asked already is answered."""
+        """End as after Ctrl-C: answer the requests that have already come."""
         self.should_exit = True
 
     def give_up(self) -> None:
-        """End without waiting: there is nothing to serve."""
+        """End without waiting, because nothing is being served."""
         self.should_exit = True
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        self._service.draining = True  # readiness fails, answers close their connections
+        self._service.draining = True  # now /ready fails, and answers close connections
         if self._signal == signal.SIGTERM:
             await asyncio.sleep(self._service.settings.drain_seconds)
-        # Closing a listening socket resets connections that nobody has accepted yet. With next to
-        # no backlog few get that far; those that do are accepted, up to the moment of closing.
+        # Closing a listening socket resets connections that are not accepted yet. With a backlog
+        # of 0 there are few of them, and they are accepted here until the socket closes.
         for listening in sockets or []:
             listening.listen(0)
         await asyncio.sleep(_LAST_ACCEPTS)
@@ -145,7 +145,7 @@ class Server(uvicorn.Server):
 
 
 def _accepted(listening: socket.socket) -> Iterator[socket.socket]:
-    """The connections that the kernel has made and nobody has accepted yet."""
+    """Yield the connections that the kernel has made and that are not accepted yet."""
     with suppress(BlockingIOError):
         while True:
             connection, _ = listening.accept()

@@ -1,4 +1,4 @@
-"""What a running service has. One object, made at start, reached through the application."""
+"""The state of a running service: one object, created at start, reached through the application."""
 
 import asyncio
 import gc
@@ -24,7 +24,7 @@ _SOON = 2.0  # seconds after which a client may ask a starting service again
 
 @dataclass(eq=False)
 class Service:
-    """Settings, models, workers and what is counted."""
+    """The settings, models, workers and counters of a service."""
 
     settings: Settings
     models: Models
@@ -34,16 +34,19 @@ class Service:
     keys: Keys | None
     admins: Keys | None
     workers: Workers | None = None
-    """There while the event loop runs."""
+    """Set while the event loop runs."""
     failure: StoreError | None = None
-    """Why the models could not be loaded."""
+    """The reason why the models could not be loaded, if so."""
     draining: bool = False
-    """Whether the process is about to end: connections are then closed after their answer."""
+    """True once the process is about to end: connections are then closed after their answer."""
     on_failure: Callable[[], None] = field(default=lambda: None)
 
     @classmethod
     def of(cls, settings: Settings) -> "Service":
-        """Everything but the running workers. Raises for models or keys that are not there."""
+        """Build the state without running workers.
+
+        Raise if a model or a file of keys is missing.
+        """
         admission = Admission(settings.threads, settings.queue, settings.queue_seconds)
         cache = Cache(settings.cache_bytes)
         keys, admins = settings.api_keys_file, settings.admin_keys_file
@@ -58,27 +61,27 @@ class Service:
         )
 
     async def load(self) -> None:
-        """Make the models ready; on failure, remember why and say so."""
+        """Make the models ready. If this fails, remember the reason and log it."""
         try:
             await self.models.load()
         except StoreError as error:
             self.failure = error
             self.on_failure()
         gc.collect()
-        gc.freeze()  # models are not garbage: the collector need not look through them
+        gc.freeze()  # models live as long as the process: the collector can skip them
 
     def check_room(self) -> None:
-        """Raises Refused while starting, and where too much waits already."""
+        """Raise Refused while the service starts, and while too much work is waiting."""
         if not self.models.ready:
             raise Refused(
                 "starting",
-                "expected every model to be ready, got a request before: come back soon",
+                "expected every model to be ready, got one still loading: try again shortly",
                 retry_after=_SOON,
             )
         self.admission.check()
 
     def stop(self) -> Stop:
-        """The deadline of a request that begins now."""
+        """Return the deadline for a request that begins now."""
         return Stop.after(self.settings.timeout_seconds)
 
     async def compute(
@@ -88,9 +91,9 @@ class Service:
         estimate: float,
         stop: Stop,
     ) -> list[bytes]:
-        """What the tasks of a request answer, in order, while somebody waits for it.
+        """Compute the answers of a request's tasks, in order, until the client disconnects.
 
-        The request's body must have been read. Raises DeadlineError at the deadline, at once; the
+        The request's body must have been read. At the deadline, raise DeadlineError at once; the
         work itself ends at its next step.
         """
         watching = asyncio.create_task(_cancel_on_disconnect(request, stop))
@@ -104,24 +107,24 @@ class Service:
     async def answers(
         self, prepare: Callable[[], Sequence[Task]], estimate: float, stop: Stop
     ) -> list[bytes]:
-        """What tasks answer, in order, whoever waits for it."""
+        """Compute the answers of tasks, in order, even if no client is waiting."""
         if self.workers is None:
-            raise Refused("starting", "expected running workers, got none: come back soon")
+            raise Refused("starting", "expected running workers, got none: try again shortly")
         line = self.workers.submit(prepare, estimate, stop)
         try:
             async with asyncio.timeout(self.settings.timeout_seconds):
                 return await line.done
-        except (TimeoutError, DeadlineError):  # whoever sees first that the time is over
+        except (TimeoutError, DeadlineError):  # the event loop or the worker saw the deadline first
             raise DeadlineError(
-                f"expected to be done within {self.settings.timeout_seconds:g} seconds, got not "
-                "as far: send less at once"
+                f"expected to be done within {self.settings.timeout_seconds:g} seconds, got no "
+                "answer by then: send less at once"
             ) from None
         finally:
             stop.cancel()
 
 
 async def until_disconnect(request: Request) -> None:
-    """Returns when the client has gone away. The request's body must have been read."""
+    """Wait until the client has disconnected. The request's body must have been read."""
     while (await request.receive())["type"] != "http.disconnect":
         pass
 
@@ -132,6 +135,6 @@ async def _cancel_on_disconnect(request: Request, stop: Stop) -> None:
 
 
 def service_of(request: Request) -> Service:
-    """The service that a request came to."""
+    """Return the service that a request came to."""
     service: Service = request.app.state.service
     return service

@@ -1,1 +1,1 @@
-"""The endpoints: requests read, work started, answers written."""
+"""The endpoints: read requests, start the work, write answers."""

@@ -1,4 +1,4 @@
-"""Batches: JSON lines in, JSON lines out, in order, in bounded memory."""
+"""Batches: JSON lines in, JSON lines out, in order and in bounded memory."""
 
 import asyncio
 import json
@@ -26,13 +26,13 @@ from lpcfg.web.state import Service, until_disconnect
 
 _INPUT: TypeAdapter[inputs.AnyInput] = TypeAdapter(SentenceInput)
 _AHEAD = 4
-"""Lines under way for each thread: enough that none waits for the network."""
+"""Lines in progress per thread: enough that no thread waits for the network."""
 
 Answering = asyncio.Task[bytes]
 
 
 class LinesResponse(StreamingResponse):
-    """A streamed answer to a streamed body: it leaves all reading to whoever reads the body."""
+    """A streamed answer to a streamed body. It does not read the body itself; its content does."""
 
     media_type = "application/x-ndjson"
 
@@ -42,7 +42,7 @@ class LinesResponse(StreamingResponse):
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """One batch under way, answered by one version of one model."""
+    """One batch in progress, answered by one version of one model."""
 
     service: Service
     served: Served
@@ -50,7 +50,7 @@ class Batch:
     key: Key | None
 
     async def answers(self, request: Request) -> AsyncIterator[bytes]:
-        """A line for each line of the request's body, as soon as it is its turn."""
+        """Yield one answer for each line of the request's body, in order, as soon as it is done."""
         ahead = asyncio.Queue[Answering | None](_AHEAD * self.service.settings.threads)
         under_way: set[Answering] = set()
         reading = asyncio.create_task(self._read(request, ahead, under_way))
@@ -71,7 +71,7 @@ class Batch:
         ahead: "asyncio.Queue[Answering | None]",
         under_way: set[Answering],
     ) -> None:
-        """Begin with every line as it comes; give up all of them when the client goes away."""
+        """Start each line as it arrives. Cancel all of them if the client disconnects."""
         with suppress(ClientDisconnect):
             async for number, line in _lines(request, self.service.settings.max_body_bytes):
                 answering = asyncio.create_task(self._answer(number, line))
@@ -118,12 +118,12 @@ class Batch:
 
 
 def _under_line(error: Mapping[str, Any]) -> dict[str, Any]:
-    """The error as if the line were a request's body."""
+    """Return the error with its pointer made relative to the line instead of the body."""
     return {**error, "loc": ("body", *error["loc"])}
 
 
 async def _lines(request: Request, longest: int) -> AsyncIterator[tuple[int, bytes | InputError]]:
-    """The lines of a body, numbered; one that is blank or too long is an error in its place."""
+    """Yield the numbered lines of a body. A blank or too long line yields an error in its place."""
     number, kept, length = 1, bytearray(), 0
     async for chunk in request.stream():
         *ended, rest = chunk.split(b"\n")

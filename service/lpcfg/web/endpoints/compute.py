@@ -58,7 +58,10 @@ _PROBLEMS = documented(
     summary="Parse text or sentences",
 )
 async def parse(body: ParseRequest, request: Request, service: TheService) -> Response:
-    """One answer a sentence, in order. A sentence without an analysis is answered as well."""
+    """Parse a text or sentences: one answer for each sentence, in order.
+
+    A sentence for which no analysis is found has an answer too, with a reason.
+    """
     settings, served, stop = service.settings, service.models.named(body.model), service.stop()
     _check_parses(body.k, settings)
     _admit(service, request, body.text, body.sentences)
@@ -86,9 +89,10 @@ async def parse(body: ParseRequest, request: Request, service: TheService) -> Re
     summary="Posteriors of labelled spans",
 )
 async def marginals(body: MarginalsRequest, request: Request, service: TheService) -> Response:
-    """How probable every labelled span of one sentence is, as far as probable enough.
+    """Return the probability of every labelled span of one sentence, down to the threshold.
 
-    A sentence without tokens has failed, as for /v1/parse; a text without words is no sentence.
+    A sentence without tokens has the status `failed`, as in /v1/parse. A text without words is
+    refused.
     """
     settings, served, stop = service.settings, service.models.named(body.model), service.stop()
     given = [body.text or ""] if body.sentences is None else body.sentences
@@ -139,9 +143,9 @@ def _marginals(served: Served, sentence: Sentence, body: MarginalsRequest, stop:
     summary="Probabilities of trees",
 )
 async def tree_probability(body: TreesRequest, request: Request, service: TheService) -> Response:
-    """log p(tree) and log p(tree | sentence), or what the grammar lacks for a tree.
+    """Return log p(tree) and log p(tree | sentence), or what the grammar lacks for a tree.
 
-    Brackets that are not a tree get a problem with line and column; the others are answered.
+    A tree with faulty brackets gets a problem with line and column; the other trees are answered.
     """
     settings, served, stop = service.settings, service.models.named(body.model), service.stop()
     inputs.check_count("trees", len(body.trees), settings.max_sentences, "/trees")
@@ -220,9 +224,10 @@ async def batch(
     service: TheService,
     asked: Annotated[BatchParameters, Query()],
 ) -> Response:
-    """A sentence or a problem for each line that comes, in order, as soon as it is done.
+    """Answer each line of the body with a sentence or a problem, in order, as soon as it is done.
 
-    However long the batch, memory stays bounded: reading waits for the answers to be read.
+    Memory stays bounded for a batch of any length: the service reads on only as fast as its answers
+    are read.
     """
     with located("#query"):
         _check_parses(asked.k, service.settings)
@@ -272,10 +277,10 @@ def _check_spans(body: MarginalsRequest, sentence: Sentence) -> None:
 def _admit(
     service: Service, request: Request, text: str | None, given: Sequence[Any] | None
 ) -> None:
-    """Raises where there are too many sentences, or more than the key's quota has left."""
+    """Raise if there are too many sentences, or more than are left in the key's quota."""
     if given is not None:
         inputs.check_count("sentences", len(given), service.settings.max_sentences, "/sentences")
     if service.keys is not None:
-        # Raw text counts by its length until its sentences are known: 125 characters each.
+        # Raw text counts as one sentence per 125 characters until its sentences are known.
         number = len(given) if given is not None else 1 + len(text or "") // 125
         request.state.key.spend(number)

@@ -1,4 +1,4 @@
-"""The web page: the files of `page/`, each at a path of its own."""
+"""The web page: each file of `page/` at a path of its own."""
 
 from pathlib import Path
 
@@ -11,9 +11,9 @@ PAGE = Path(__file__).parents[1] / "page"
 
 
 def page_routes(folder: Path = PAGE) -> list[Route]:
-    """A route for each file there is now, and `/` for index.html.
+    """Create a route for each file that exists now, and `/` for index.html.
 
-    Only these paths exist, so none leads out of the folder. Browsers keep the files and ask
+    No other paths exist, so no path leads out of the folder. Browsers cache the files and ask
     whether they have changed.
     """
     files = StaticFiles(directory=folder, check_dir=False)

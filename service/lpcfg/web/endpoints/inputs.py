@@ -1,4 +1,4 @@
-"""Requests as sentences and trees to work on, within the limits. Runs on the threads that parse."""
+"""Turn requests into sentences and trees, within the limits. This runs on the parsing threads."""
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
@@ -19,7 +19,7 @@ AnyInput = str | TokensInput
 
 
 def check_count(what: str, given: int, most: int, pointer: str) -> None:
-    """Raises LimitError for more than the most that one request may have."""
+    """Raise LimitError if a request has more of these than it may."""
     if given > most:
         raise LimitError(
             f"expected at most {most} {what} in one request, got {given}: send them in several, "
@@ -33,7 +33,7 @@ def check_count(what: str, given: int, most: int, pointer: str) -> None:
 def sentences_of(
     text: str | None, given: Sequence[AnyInput] | None, settings: Settings
 ) -> list[Sentence]:
-    """The sentences of a request: those found in its text, or those it gives."""
+    """Return the sentences of a request: those found in its text, or those it lists."""
     if given is not None:
         return [
             sentence_of(one, settings, f"/sentences/{number}") for number, one in enumerate(given)
@@ -46,7 +46,7 @@ def sentences_of(
 
 
 def sentence_of(given: AnyInput, settings: Settings, pointer: str) -> Sentence:
-    """One sentence, given as text or as tokens."""
+    """Build one sentence, given as text or as tokens."""
     if isinstance(given, str):
         sentence = sentence_from_text(given)
         _check_length(len(sentence.tokens), settings, pointer)
@@ -64,7 +64,7 @@ def sentence_of(given: AnyInput, settings: Settings, pointer: str) -> Sentence:
 
 
 def check_tags(sentence: Sentence, known: Collection[str]) -> None:
-    """Raises InputError for a tag that the model does not have."""
+    """Raise InputError for a tag that the model does not have."""
     for number, tag in enumerate(sentence.tags or ()):
         if tag is not None and tag not in known:
             raise InputError(
@@ -85,7 +85,7 @@ def _check_length(tokens: int, settings: Settings, pointer: str, which: str = ""
 
 
 def tree_of(text: str, settings: Settings, pointer: str) -> Tree:
-    """One bracketed tree within the limits, without traces, function tags and wrapper."""
+    """Read one bracketed tree within the limits, without traces, function tags and wrapper."""
     most, depth = settings.max_tree_depth, _depth(text)
     if depth > most:
         raise LimitError(
@@ -116,17 +116,17 @@ def tree_of(text: str, settings: Settings, pointer: str) -> Tree:
 
 
 def _depth(text: str) -> int:
-    """How many brackets are open at most, in linear time, whether they are a tree or not."""
+    """Compute the greatest number of open brackets, in linear time, even if they are not a tree."""
     marks = np.frombuffer(text.encode(), np.uint8)
     steps = (marks == ord("(")).astype(np.int32) - (marks == ord(")")).astype(np.int32)
     return int(steps.cumsum().max(initial=0))
 
 
-# What it will cost, before anything is read -------------------------------------------------------
+# Estimated cost, before anything is read ----------------------------------------------------------
 
 
 def estimate(text: str | None, given: Sequence[AnyInput] | None, settings: Settings) -> float:
-    """Estimated seconds for a request; of raw text, as if its sentences had 25 words."""
+    """Estimate the seconds a request takes. Raw text is counted as sentences of 25 words."""
     if given is None:
         return cost(25) * (1 + len(text or "") / 125)
     return sum(_estimates(given, settings.max_tokens))
@@ -141,5 +141,5 @@ def _estimates(given: Sequence[AnyInput], longest: int) -> Iterator[float]:
 
 
 def without_id(sentence: Sentence) -> Sentence:
-    """The sentence as the cache knows it: whoever asks."""
+    """Return the sentence without its id, as the cache stores it."""
     return replace(sentence, id=None)

@@ -1,7 +1,7 @@
-"""/docs: the OpenAPI description as one page that needs nothing else, no script and no style.
+"""/docs: the OpenAPI description as one page, without scripts or styles from elsewhere.
 
-FastAPI's own pages load theirs from elsewhere, which a service without internet cannot, and which
-this service's content security policy forbids.
+FastAPI's own pages load scripts from other sites. A service without internet cannot do this, and
+this service's content security policy forbids it.
 """
 
 import json
@@ -20,7 +20,7 @@ Json = Mapping[str, Any]
 
 
 def route(app: FastAPI) -> Route:
-    """The route of the page."""
+    """Create the route of the page."""
 
     async def docs(_: Request) -> HTMLResponse:
         return HTMLResponse(page(app.openapi()))
@@ -29,7 +29,7 @@ def route(app: FastAPI) -> Route:
 
 
 def page(api: Json) -> str:
-    """The page for an OpenAPI description."""
+    """Write the page for an OpenAPI description."""
     return (
         '<!doctype html><html lang="en"><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
@@ -99,7 +99,7 @@ def _problems() -> Iterator[str]:
 
 
 def _linked(schema: Json) -> str:
-    """What kind of value this is, with links to objects."""
+    """Describe the type of a value in words, with links to objects."""
     if "$ref" in schema:
         name = escape(schema["$ref"].rpartition("/")[2])
         return f'<a href="#{name}">{name}</a>'
@@ -124,7 +124,7 @@ def _shape(schema: Json) -> str:
 
 
 def example_of(schema: Json, schemas: Json) -> Any:
-    """A value of this schema, out of the examples of its members."""
+    """Build a value of this schema from the examples of its members."""
     if "$ref" in schema:
         return example_of(schemas[schema["$ref"].rpartition("/")[2]], schemas)
     if schema.get("examples"):

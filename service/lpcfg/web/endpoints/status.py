@@ -1,4 +1,4 @@
-"""The endpoints that tell: models, health (Open Inference's paths), metrics; and reloading."""
+"""The endpoints for models, health (at Open Inference's paths), metrics and reloading."""
 
 from typing import Annotated
 
@@ -22,13 +22,16 @@ TheService = Annotated[Service, Depends(service_of)]
 
 
 def require_key(request: Request, service: TheService) -> None:
-    """Raises Refused without a known key, where keys are asked for."""
+    """Raise Refused without a known key, if the service asks for keys."""
     if service.keys is not None:
         service.keys.owner(request.headers)
 
 
 def require_admin(request: Request, service: TheService) -> None:
-    """Raises Refused for everybody but administrators; without any, there is nothing here."""
+    """Raise Refused unless the key is an administrator's.
+
+    Without administrators, raise not found.
+    """
     if service.admins is None:
         raise Refused("not-found", "expected a path that /docs lists, got another: correct it")
     service.admins.owner(request.headers)
@@ -44,7 +47,7 @@ router = APIRouter()
     summary="The models that are served",
 )
 async def models(service: TheService) -> Models:
-    """Every model with its version and its labels."""
+    """List every model with its version and its labels."""
     return Models(models=[ModelFacts(**one.facts.model_dump()) for one in service.models])
 
 
@@ -55,7 +58,7 @@ async def models(service: TheService) -> Models:
     summary="One model that is served",
 )
 async def model(name: str, service: TheService) -> ModelDetails:
-    """The model of this name, with what its training says of it."""
+    """Return the model of this name, with the facts of its training."""
     return service.models.at(name).facts
 
 
@@ -66,17 +69,17 @@ async def model(name: str, service: TheService) -> ModelDetails:
     summary="Serve the newest version of a model",
 )
 async def reload(name: str, service: TheService) -> ModelVersion:
-    """For administrators: load, verify and warm the newest version, then exchange it at once.
+    """Load, verify and warm the newest version of a model, then replace the old one in one step.
 
-    Requests under way are answered by the version they began with. A version that cannot be
-    verified is refused and the old one keeps answering.
+    Only administrators may do this. Requests in progress are answered by the version they began
+    with. If the new version cannot be verified, it is refused and the old one keeps answering.
     """
     return ModelVersion(**(await service.models.reload(name)).version)
 
 
 @router.get("/v2/health/live", responses=documented(), summary="Whether the process runs")
 async def live() -> Live:
-    """Answers as long as the event loop does."""
+    """Answer 200 as long as the event loop runs."""
     return Live(live=True)
 
 
@@ -84,7 +87,7 @@ async def live() -> Live:
     "/v2/health/ready", responses=documented("starting"), summary="Whether to send requests"
 )
 async def ready(service: TheService) -> Ready:
-    """Answers 200 once every model is verified and warm, until the process is told to end."""
+    """Answer 200 once every model is verified and warm, until the process is told to end."""
     if service.draining or not service.models.ready:
         raise Refused(
             "starting", "expected a service that is ready, got one that is not", retry_after=1.0
@@ -98,7 +101,7 @@ async def ready(service: TheService) -> Ready:
     summary="Whether a model is ready",
 )
 async def model_ready(name: str, service: TheService) -> ModelReady:
-    """Answers 200 once this model is verified and warm."""
+    """Answer 200 once this model is verified and warm."""
     return ModelReady(name=service.models.at(name).reference.name, ready=True)
 
 
@@ -109,6 +112,6 @@ async def model_ready(name: str, service: TheService) -> ModelReady:
     summary="Metrics for Prometheus",
 )
 async def metrics(service: TheService) -> Response:
-    """Requests, latencies, sentences, the queue, the cache, models and the process."""
+    """Return counts and latencies of requests, and the state of queue, cache and process."""
     text = service.metrics.text(service.models)
     return Response(text, media_type="text/plain; version=0.0.4")

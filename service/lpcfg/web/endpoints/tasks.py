@@ -1,4 +1,4 @@
-"""Parsing one sentence as a task whose answer is JSON, or is known already."""
+"""Parse one sentence as a task with a JSON answer, or find its answer in the cache."""
 
 import json
 from collections.abc import Iterator
@@ -19,7 +19,10 @@ from lpcfg.web.served import Served
 def parse_task(
     cache: Cache, served: Served, sentence: Sentence, options: Options, stop: Stop, pointer: str
 ) -> Task:
-    """The analysis of a sentence as JSON without its id; `pointer` says where it was given."""
+    """Create the task that parses a sentence into JSON without its id.
+
+    `pointer` is the place of the sentence in the request, for errors.
+    """
     key = (served.reference.hash, without_id(sentence), options)
     known = cache.get(key)
     if known is not None:
@@ -39,7 +42,7 @@ def parse_task(
 
 @contextmanager
 def located(pointer: str) -> Iterator[None]:
-    """What is wrong with a sentence is told with the place of the sentence in the request."""
+    """Add the place of a sentence in the request to the errors raised inside."""
     try:
         yield
     except InputError as error:
@@ -48,10 +51,10 @@ def located(pointer: str) -> Iterator[None]:
 
 
 def with_id(name: str | int | None, answer: bytes) -> bytes:
-    """The answer as it is sent: with the id its sentence came with."""
+    """Return the answer with the id that its sentence came with."""
     return b'{"id":' + json.dumps(name).encode() + b"," + answer[1:]
 
 
 def encoded(value: Any) -> bytes:
-    """Compact JSON in UTF-8. Numbers are written so that they read back as they were."""
+    """Encode as compact JSON in UTF-8. Numbers keep all their digits."""
     return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()

@@ -1,1 +1,1 @@
-"""HTTP itself: connections, bodies, keys, headers, logs and problems."""
+"""The HTTP layer: connections, bodies, keys, headers, logs and problems."""

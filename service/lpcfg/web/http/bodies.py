@@ -1,4 +1,4 @@
-"""Reading requests: who asks, whether there is room, and JSON that cannot hurt."""
+"""Read requests: check the key, check that there is room, and read JSON safely."""
 
 import re
 from collections.abc import Callable, Coroutine
@@ -14,7 +14,8 @@ from lpcfg.errors import InputError, LimitError, Stopped
 from lpcfg.web.http.problems import BodyLimitError, Refused
 from lpcfg.web.state import service_of
 
-_STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?', re.DOTALL)  # never goes back: it cannot fail
+# This expression never backtracks, so it takes linear time.
+_STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?', re.DOTALL)
 _JSON_TYPE = re.compile(r"application/(?:[\w.-]+\+)?json\s*(?:;.*)?", re.IGNORECASE)
 
 
@@ -22,7 +23,7 @@ class JsonRequest(Request):
     """A request whose body is read as strict JSON, within the limit of depth."""
 
     async def json(self) -> Any:
-        """The body as a value. Raises what a client is to be told."""
+        """Read the body as a value. Errors raised here have messages for the client."""
         if not hasattr(self, "_value"):
             if not _JSON_TYPE.fullmatch(self.headers.get("content-type", "")):
                 raise Refused(
@@ -30,14 +31,15 @@ class JsonRequest(Request):
                     "expected the header content-type: application/json, got "
                     f"{self.headers.get('content-type')!r}: send JSON and say so",
                 )
-            self._body = await self._limited()  # where Request.body() looks for it
+            self._body = await self._limited()  # Request.body() looks for it here
             self._value = read_json(self._body, service_of(self).settings.max_json_depth)
         return self._value
 
     async def _limited(self) -> bytes:
-        """The body, no more of it than the limit.
+        """Read the body, up to the limit.
 
-        Not Starlette's middleware, which answers in plain text and would limit batches as well.
+        Starlette's middleware is not used: it answers in plain text and would limit batches as
+        well.
         """
         most = service_of(self).settings.max_body_bytes
         body = bytearray()
@@ -52,7 +54,7 @@ class JsonRequest(Request):
 
 
 class GuardedRoute(APIRoute):
-    """A route that works: before its body is read, the key and the room for it are checked."""
+    """A route for computing. It checks the key and the room for work before it reads the body."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handle = super().get_route_handler()
@@ -64,14 +66,15 @@ class GuardedRoute(APIRoute):
             service.check_room()
             json_request = JsonRequest(request.scope, request.receive)
             if self.body_field is not None:
-                await json_request.json()  # here its errors are problems, in FastAPI a mute 400
+                # Errors raised here become problems. FastAPI would answer 400 without a reason.
+                await json_request.json()
             return await handle(json_request)
 
         return guarded
 
 
 def too_large(size: int, most: int) -> LimitError:
-    """What a body beyond the limit is answered with."""
+    """Create the error for a body beyond the limit."""
     return BodyLimitError(
         f"expected a body of at most {most} bytes, got {size} or more: send less at once, or use "
         "/v1/batch",
@@ -81,7 +84,7 @@ def too_large(size: int, most: int) -> LimitError:
 
 
 def read_json(body: bytes, most_depth: int) -> Any:
-    """A value of JSON as RFC 8259 has it: no NaN, no lone surrogates, not too deep."""
+    """Read a JSON value as RFC 8259 defines it: no NaN, no lone surrogates, not too deep."""
     depth = json_depth(body)
     if depth > most_depth:
         raise LimitError(
@@ -97,7 +100,7 @@ def read_json(body: bytes, most_depth: int) -> Any:
 
 
 def json_depth(body: bytes) -> int:
-    """The deepest nesting of brackets outside strings, in linear time."""
+    """Compute the deepest nesting of brackets outside strings, in linear time."""
     if body.count(b"[") + body.count(b"{") < 4:
         return min(3, body.count(b"[") + body.count(b"{"))
     marks = np.frombuffer(_STRING.sub(b"", body), np.uint8)

@@ -1,4 +1,4 @@
-"""uvicorn's HTTP protocol, which waits for a client for ever, with deadlines.
+"""uvicorn's HTTP protocol with deadlines for slow clients, which it lacks.
 
 head       ends header_seconds after its first byte, or after the connection was made
 body       ends body_seconds after its head, and a second later for each 1024 bytes of it
@@ -19,19 +19,19 @@ from lpcfg.settings import Settings
 from lpcfg.web.http.problems import MEDIA_TYPE, encoded, problem
 
 _BYTES_PER_SECOND = 1024
-_LAST_READS = 0.25  # seconds in which what is on its way when the service ends is still read
+_LAST_READS = 0.25  # seconds for reading requests already on their way when the service ends
 _log = structlog.get_logger("lpcfg.web")
 
 Phase = Literal["new", "head", "body", "answer"]
 
 
 def protocol(settings: Settings) -> type["DeadlineProtocol"]:
-    """The protocol with these deadlines."""
+    """Create the protocol class with these deadlines."""
     return type("Protocol", (DeadlineProtocol,), {"settings": settings})
 
 
 class DeadlineProtocol(HttpToolsProtocol):
-    """One connection. Bytes the client is not asked for, reading being paused, take no time."""
+    """One connection. The clock stops while the service itself has paused reading."""
 
     settings: Settings
 
@@ -45,7 +45,7 @@ class DeadlineProtocol(HttpToolsProtocol):
         super().__init__(config, server_state, app_state, _loop)
         self._phase: Phase = "new"
         self._since = self.loop.time()
-        self._received = 0  # of the present head or body
+        self._received = 0  # bytes of the present head or body
         self._blocked = 0.0
         self._refused = False
         one = self.settings
@@ -58,7 +58,10 @@ class DeadlineProtocol(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def shutdown(self) -> None:
-        """The service ends. Who may have sent a request already gets a moment to be read."""
+        """End the connection when the service ends.
+
+        A request that is already on its way is still read.
+        """
         if self.cycle is None or self.cycle.response_complete:
             self._unset_keepalive_if_required()
             self.loop.call_later(_LAST_READS, self._end)
@@ -160,11 +163,11 @@ class DeadlineProtocol(HttpToolsProtocol):
     # Refusals -------------------------------------------------------------------------------------
 
     def send_400_response(self, msg: str) -> None:
-        """What uvicorn answers to bytes that are no HTTP."""
+        """Answer bytes that are not HTTP. uvicorn calls this."""
         self._refuse("http", f"expected HTTP, got something else: {msg}")
 
     def _refuse(self, kind: str, detail: str) -> None:
-        """Answer with a problem, if no answer has begun, and close."""
+        """Answer with a problem, if no answer has begun, and close the connection."""
         self._refused = True
         cycle = self.cycle
         under_way = cycle is not None and not cycle.response_complete

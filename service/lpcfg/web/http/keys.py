@@ -1,7 +1,7 @@
-"""API keys: who they belong to, and how much each may ask for.
+"""API keys: their owners and their quotas.
 
-A line of the file is `NAME SHA256 [SENTENCES_PER_MINUTE]`, with the key's SHA-256 in hex. Keys are
-to be long and random (`openssl rand -hex 32`), so a plain hash is enough.
+A line of the file is `NAME SHA256 [SENTENCES_PER_MINUTE]`, with the key's SHA-256 in hex. Keys
+should be long and random (`openssl rand -hex 32`); a plain hash is then enough.
 """
 
 import hashlib
@@ -19,13 +19,13 @@ from lpcfg.errors import SettingsError
 from lpcfg.web.http.problems import Refused
 
 BEARER = HTTPBearer(auto_error=False, description="needed where the service asks for keys")
-"""Only so that the description says so: Keys.owner looks at the header itself."""
+"""Declares the header in the OpenAPI description. Keys.owner reads the header itself."""
 _LINE = re.compile(r"(\S+)\s+([0-9a-f]{64})(?:\s+([1-9]\d{0,8}))?")
 
 
 @dataclass
 class Key:
-    """A key's owner and what is left of its quota."""
+    """The owner of a key, and what is left of its quota."""
 
     name: str
     digest: bytes
@@ -46,7 +46,8 @@ class Key:
         rate = self.per_minute / 60
         self.left = min(self.left + (now - self.since) * rate, float(self.per_minute))
         self.since = now
-        # More than a minute's quota at once is let through a full one, and paid back later.
+        # A request larger than a minute's quota is let through when the quota is full. It leaves
+        # a debt that the following minutes pay back.
         if self.left < min(sentences, self.per_minute):
             wait = (min(sentences, self.per_minute) - self.left) / rate
             raise Refused(
@@ -76,20 +77,23 @@ class Keys:
                 self._keys.append(_key(content, f"{path}:{number}"))
 
     def owner(self, headers: Mapping[str, str]) -> Key:
-        """Whose key came with a request; Refused where none or a wrong one did."""
+        """Return the owner of the key in a request.
+
+        Raise Refused for a missing or an unknown key.
+        """
         scheme, _, given = headers.get("authorization", "").partition(" ")
         if scheme.lower() != "bearer" or not given.strip():
             given = headers.get("x-api-key", "")
         digest = hashlib.sha256(given.strip().encode()).digest()
         found = None
-        for key in self._keys:  # all of them, so that time tells nothing
+        for key in self._keys:  # compare with all keys, so that the time reveals nothing
             if hmac.compare_digest(key.digest, digest):
                 found = key
         if found is None:
             raise Refused(
                 "key",
                 "expected a known key as `Authorization: Bearer KEY`, got "
-                f"{'another' if given else 'none'}: ask whoever runs this service for one",
+                f"{'another' if given else 'none'}: ask the administrator of this service for one",
             )
         return found
 

@@ -1,6 +1,6 @@
-"""Logs: one JSON object a line on stderr, and never a word of what somebody sent.
+"""Logs: one JSON object per line on stderr, without any text that a client sent.
 
-Messages of exceptions may quote a request, so of an exception only its class and its frames are
+Messages of exceptions may quote a request, so only the class and the frames of an exception are
 logged.
 """
 
@@ -17,7 +17,7 @@ Event = MutableMapping[str, Any]
 
 
 def configure() -> None:
-    """Write the logs of this process, uvicorn's included, as JSON."""
+    """Write the logs of this process, including uvicorn's, as JSON."""
     shared: list[structlog.typing.Processor] = [
         structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_logger_name,
@@ -47,7 +47,7 @@ def configure() -> None:
 
 
 def frames_only(_: Any, __: str, event: Event) -> Event:
-    """Exceptions as their class and where they came through."""
+    """Reduce an exception to its class and the lines of code it passed through."""
     info = event.pop("exc_info", None)
     if info is True:
         info = sys.exc_info()

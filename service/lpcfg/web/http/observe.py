@@ -1,6 +1,6 @@
-"""Around every request: its id, its trace, its place in metrics and logs, headers that protect.
+"""Wraps every request: request id, trace, metrics, log line and protective headers.
 
-Pure ASGI, so that nothing stands between a request's body and those who read it.
+This is pure ASGI, so that request bodies pass through without a copy.
 """
 
 import re
@@ -22,7 +22,7 @@ _TRACEPARENT = re.compile(r"(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})[
 _REQUEST_ID = re.compile(r"[!-~]{1,128}")
 _QUIET = frozenset({"/v2/health/live", "/v2/health/ready", "/metrics"})
 _UNBOUNDED = frozenset({"/v1/batch"})
-_CLOSE = {"connection": "close"}  # nobody reads what is left of that body
+_CLOSE = {"connection": "close"}  # the rest of that body will not be read
 _PROTECTION = {
     "content-security-policy": "default-src 'self'; base-uri 'none'; form-action 'self'; "
     "frame-ancestors 'none'; object-src 'none'",
@@ -32,14 +32,14 @@ _PROTECTION = {
 
 
 def is_request_id(given: str) -> bool:
-    """Whether a client's X-Request-ID may be used: short and printable."""
+    """Return True if a client's X-Request-ID may be used: it must be short and printable."""
     return _REQUEST_ID.fullmatch(given) is not None
 
 
 class Observed:
     """Observes the requests that go through to an application.
 
-    What answers GET answers HEAD as well: the same without its body.
+    A path that answers GET answers HEAD as well: the same, without the body.
     """
 
     def __init__(self, app: ASGIApp, service: Service) -> None:
@@ -100,6 +100,6 @@ class Observed:
 
 
 def _trace(traceparent: str) -> tuple[str, str]:
-    """The trace a request belongs to, or a new one, and its flags (W3C trace context)."""
+    """Return the trace a request belongs to, or a new one, and its flags (W3C trace context)."""
     match = _TRACEPARENT.match(traceparent)
     return (match[1], match[2]) if match else (secrets.token_hex(16), "00")

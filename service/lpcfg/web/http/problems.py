@@ -1,7 +1,7 @@
 """Errors as RFC 9457 problems: one table, one shape.
 
 a kind (KINDS)  ←  Refused, raised in this package, names its kind
-                ←  lpcfg.errors, which know no HTTP, by their class
+                ←  lpcfg.errors, which know nothing of HTTP, by their class
                 ←  FastAPI's validation errors and Starlette's 404 and 405
 """
 
@@ -29,13 +29,13 @@ from lpcfg.protocol.schemas import ALTERNATIVES, WRONG, Fault, Problem, counted
 
 MEDIA_TYPE = "application/problem+json"
 _MOST_FAULTS = 16
-_SHOWN = 60  # characters of an input that a message repeats
+_SHOWN = 60  # a message repeats at most this many characters of an input
 _FAULT = "expected an answer, got a fault of the service: report it with the request's id"
 
 
 @dataclass(frozen=True)
 class Kind:
-    """What sort of problem, for people who follow its `type` into /docs."""
+    """A kind of problem, as /docs describes it to people who follow a problem's `type`."""
 
     status: int
     title: str
@@ -43,29 +43,29 @@ class Kind:
 
 
 KINDS = {
-    "content": Kind(422, "The request does not say what it must", "`at` says where to look"),
+    "content": Kind(422, "The content of the request is not valid", "`at` says where to look"),
     "tree": Kind(422, "These brackets are not a tree", "see `line` and `column`"),
     "limit": Kind(422, "A limit of this service is exceeded", "see `limit` and `value`"),
     "body-limit": Kind(413, "The body is too large", "send less at once, or use /v1/batch"),
     "media-type": Kind(415, "The body is not JSON", "say content-type: application/json"),
-    "not-found": Kind(404, "There is nothing here", "/docs lists what there is"),
-    "method": Kind(405, "This method does nothing here", "the header Allow says what does"),
+    "not-found": Kind(404, "Nothing found at this path", "/docs lists the paths"),
+    "method": Kind(405, "This method is not allowed here", "the header Allow lists those that are"),
     "key": Kind(401, "A key is needed", "send Authorization: Bearer KEY"),
-    "quota": Kind(429, "The quota of this key is used up", "come back after Retry-After seconds"),
-    "overload": Kind(503, "The service is busy", "come back after Retry-After seconds"),
-    "starting": Kind(503, "The service is starting", "come back after Retry-After seconds"),
+    "quota": Kind(429, "The quota of this key is used up", "try again after Retry-After seconds"),
+    "overload": Kind(503, "The service is busy", "try again after Retry-After seconds"),
+    "starting": Kind(503, "The service is starting", "try again after Retry-After seconds"),
     "deadline": Kind(504, "The time for one request is over", "send less at once"),
-    "closed": Kind(499, "The client went away", "nobody reads this"),
-    "model": Kind(409, "The new version is not usable", "the old one keeps answering"),
+    "closed": Kind(499, "The client closed the connection", "seen in logs and metrics only"),
+    "model": Kind(409, "The new version cannot be used", "the old one keeps answering"),
     "fault": Kind(500, "The service has a fault", "report it with the request's id"),
     "slow": Kind(408, "The request came too slowly", "send it faster"),
     "head-limit": Kind(431, "The head of the request is too large", "send shorter headers"),
-    "http": Kind(400, "The request is not one this service understands", "see `detail`"),
+    "http": Kind(400, "The service cannot read this request", "see `detail`"),
 }
 
 
 class Refused(LpcfgError):
-    """A request that this service turns away, and why."""
+    """A request that this service refuses, with the reason."""
 
     def __init__(
         self, kind: str, detail: str, *, at: str | None = None, retry_after: float | None = None
@@ -81,7 +81,7 @@ class BodyLimitError(LimitError):
 
 
 def problem(kind: str, detail: str, **members: Any) -> Problem:
-    """A problem of a kind."""
+    """Create a problem of this kind."""
     known = KINDS[kind]
     return Problem(
         type=f"/docs#problem-{kind}",
@@ -93,7 +93,7 @@ def problem(kind: str, detail: str, **members: Any) -> Problem:
 
 
 def problem_of(error: LpcfgError, under: str = "") -> Problem:
-    """What this error is to a client; `under` is where in the request its pointer starts."""
+    """Turn an error into a problem. `under` is prepended to the error's pointer."""
     match error:
         case Refused():
             return problem(error.kind, str(error), at=error.at)
@@ -120,17 +120,17 @@ def problem_of(error: LpcfgError, under: str = "") -> Problem:
 
 
 def encoded(value: Problem) -> bytes:
-    """The problem as JSON, without the members that do not apply."""
+    """Encode the problem as JSON, without the members that do not apply."""
     return json.dumps(value.model_dump(exclude_none=True), ensure_ascii=True).encode()
 
 
 def response(value: Problem, headers: Mapping[str, str] | None = None) -> Response:
-    """The problem as an answer."""
+    """Create the response for a problem."""
     return Response(encoded(value), value.status, headers, media_type=MEDIA_TYPE)
 
 
 def documented(*kinds: str) -> dict[int | str, dict[str, Any]]:
-    """What OpenAPI says of an endpoint that may answer these problems, and any endpoint's."""
+    """Describe, for OpenAPI, the problems that an endpoint may answer with."""
     found: dict[int | str, dict[str, Any]] = {}
     for kind in (*kinds, "fault"):
         known = KINDS[kind]
@@ -141,7 +141,7 @@ def documented(*kinds: str) -> dict[int | str, dict[str, Any]]:
 
 
 def retry_after(seconds: float) -> dict[str, str]:
-    """The header, in whole seconds."""
+    """Create the Retry-After header, in whole seconds."""
     return {"Retry-After": str(max(1, math.ceil(seconds)))}
 
 
@@ -149,7 +149,7 @@ def retry_after(seconds: float) -> dict[str, str]:
 
 
 def install(app: FastAPI) -> None:
-    """Answer every failure of this application with a problem."""
+    """Make this application answer every failure with a problem."""
     app.add_exception_handler(LpcfgError, _on_error)
     app.add_exception_handler(RequestValidationError, _on_validation)
     app.add_exception_handler(HTTPException, _on_http)
@@ -197,7 +197,7 @@ def _on_validation(_: Request, error: Exception) -> Response:
 
 
 def problem_of_validation(errors: Sequence[Mapping[str, Any]]) -> Problem:
-    """What pydantic found, as one problem: the first fault above, all of them below."""
+    """Turn pydantic's errors into one problem: the first one as its detail, and a list of all."""
     faults = [Fault(detail=_detail(one), at=_pointer(one["loc"])) for one in errors[:_MOST_FAULTS]]
     several = faults if len(faults) > 1 else None
     return problem("content", faults[0].detail, at=faults[0].at, errors=several)
@@ -224,7 +224,7 @@ _WORDING = {
     "literal_error": ("{expected}", "use one of them"),
     WRONG: ("{expected}", "{cure}"),
 }
-"""What was expected and the cure, for each kind of fault that pydantic finds."""
+"""The expectation and the cure, for each kind of error that pydantic finds."""
 _OTHERWISE = ("what /docs says of it", "correct it")
 _GOT = {"missing": "none", "extra_forbidden": "one"}
 
@@ -249,7 +249,7 @@ def _cut(text: str) -> str:
 
 
 def _pointer(location: Sequence[str | int]) -> str:
-    """Where in the request, as a JSON pointer."""
+    """Write the place in the request as a JSON pointer."""
     if location and location[0] in ("query", "path", "header"):
         return "#" + "/".join(map(str, location))
     at = ""

@@ -1,16 +1,18 @@
-"""Answers given before, kept within a bound of bytes; the least recently used go first."""
+"""A cache of answers with a limit in bytes. The least recently used answers are dropped first."""
 
 import threading
 from collections import OrderedDict
 from collections.abc import Hashable
 
 _ENTRY = 1024
-"""Bytes that an entry takes beside its answer: its key with a sentence's tokens, measured at 20
-words."""
+"""Bytes that an entry takes besides its answer: its key with a sentence's tokens.
+
+Measured with sentences of 20 words.
+"""
 
 
 class Cache:
-    """Bytes by key. Threads share it."""
+    """A mapping from keys to bytes that threads may share."""
 
     def __init__(self, most_bytes: int) -> None:
         self._most = most_bytes
@@ -21,7 +23,7 @@ class Cache:
         self.misses = 0
 
     def get(self, key: Hashable) -> bytes | None:
-        """The answer kept under this key."""
+        """Return the answer stored under this key, or None."""
         with self._lock:
             found = self._kept.get(key)
             if found is None:
@@ -32,7 +34,7 @@ class Cache:
             return found
 
     def put(self, key: Hashable, answer: bytes) -> None:
-        """Keep an answer, and as many others as there is room for."""
+        """Store an answer, and drop others if there is no room."""
         if len(answer) + _ENTRY > self._most:
             return
         with self._lock:

@@ -1,8 +1,8 @@
-"""Computing off the event loop: requests stand in line, threads take small batches from it.
+"""Compute off the event loop: requests wait in a queue, and threads take small batches from it.
 
-A request is a Line of tasks. Lines are served in turn, so a long request does not keep short ones
-waiting; a thread takes tasks of several lines at once, up to some milliseconds' worth, so that
-handing over costs little. A task runs alone: what it answers does not depend on its batch.
+A request is a Line of tasks. Lines are served in turn, so a long request does not delay short ones.
+A thread takes tasks of several lines at once, worth a few milliseconds, so that handing over costs
+little. Each task runs by itself: its result does not depend on its batch.
 
     event loop    submit → line ───────────────────────────────────→ line.done: results, or an error
     threads              line → prepare → line of tasks → batches →
@@ -23,20 +23,22 @@ from lpcfg.errors import LpcfgError
 from lpcfg.web.scheduling.admission import Admission
 
 BATCH_SECONDS = 0.01
-"""A batch is filled up to this much estimated work: short beside what people notice, long beside
-the 0.1 ms that handing over takes."""
+"""A batch is filled up to this much estimated work.
+
+It is short for a person, and long compared with the 0.1 ms that handing over a batch takes.
+"""
 
 
 _log = structlog.get_logger("lpcfg.web")
 
 
 class FaultError(LpcfgError):
-    """A task raised what nobody expected: a fault of ours, not of whoever asked."""
+    """A task raised an unexpected error: a fault of the service, not of the client."""
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """Something to compute, as bytes to send, and its cost in estimated seconds."""
+    """A computation whose result is bytes to send, and its cost in estimated seconds."""
 
     run: Callable[[], bytes]
     cost: float
@@ -44,7 +46,7 @@ class Task:
 
 @dataclass(eq=False, slots=True)
 class Line:
-    """The tasks of one request, in order. `prepare` makes them, on a thread."""
+    """The tasks of one request, in order. A thread calls `prepare` to create them."""
 
     prepare: Callable[[], Sequence[Task]]
     estimate: float
@@ -52,13 +54,13 @@ class Line:
     done: asyncio.Future[list[bytes]]
     tasks: deque[tuple[int, Task]] = field(default_factory=deque)
     results: list[bytes] = field(default_factory=list)
-    """One place a task; empty until the line is prepared."""
+    """One place per task; empty until the line is prepared."""
     missing: int = 0
 
 
 @dataclass(slots=True)
 class _Turn:
-    """What a thread takes at once: a line to prepare, or tasks; and what came of it."""
+    """The work that a thread takes at once (a line to prepare, or tasks), and its outcomes."""
 
     unprepared: Line | None = None
     work: list[tuple[Line, int, Task]] = field(default_factory=list)
@@ -109,7 +111,7 @@ class Workers:
             self._start()
 
     def submit(self, prepare: Callable[[], Sequence[Task]], estimate: float, stop: Stop) -> Line:
-        """Stand in line. `done` gets the results, or the first error, of these tasks."""
+        """Add a line. Its `done` gets the results of these tasks, or the first error."""
         line = Line(prepare, estimate, stop, self._loop.create_future())
         self._admission.enter(estimate)
         with self._ready:
@@ -118,7 +120,7 @@ class Workers:
         return line
 
     def close(self) -> None:
-        """Let the threads finish what they do, and end."""
+        """Let the threads finish their present work, then end them."""
         with self._ready:
             self._closed = True
             self._ready.notify_all()
@@ -136,7 +138,7 @@ class Workers:
         self._threads.submit(self._serve, current).add_done_callback(ended)
 
     def _serve(self, current: list[_Turn]) -> None:
-        """Take turns until closed; `current` holds the one being served."""
+        """Take turns until closed. `current` holds the turn in progress."""
         while (turn := self._take()) is not None:
             current[:] = [turn]
             turn.run()
@@ -210,9 +212,10 @@ class Workers:
             line.done.set_result(line.results)
 
     def _broke(self, error: BaseException | None, turn: _Turn) -> None:
-        """A turn raised what nobody expected. Its tasks run again one by one: only one is at fault.
+        """Handle a turn that raised an unexpected error: run its tasks again, one by one.
 
-        The thread's loop ended with it and is started anew.
+        Only one task is at fault, and the others still get answers. The thread's loop has ended
+        with the error, so it is started again.
         """
         self._start()
         _log.error("fault", exc_info=error)
@@ -232,6 +235,6 @@ class Workers:
 
 
 def _fail(line: Line, error: LpcfgError) -> None:
-    line.stop.cancel()  # so that what is left of the line ends at once
+    line.stop.cancel()  # ends the remaining tasks of the line at once
     if not line.done.done():
         line.done.set_exception(error)
