@@ -35,7 +35,12 @@ ROOMS = (
 )
 # The same, inside rooms: modules and folders of a room in rows.
 INSIDE = {
-    "trees": ({"tree"}, {"brackets", "normalize", "binarize", "draw"}),
+    "trees": (
+        {"tree"},
+        {"brackets", "normalize", "binarize", "draw"},
+        {"style"},
+        {"inspect"},
+    ),
     "text": ({"files", "tokenize"},),
     "grammar": ({"tables"}, {"tagging", "known"}, {"lexicon"}),
     "engine": ({"exact", "pruned"},),

@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -179,6 +179,15 @@ def test_small_and_odd_treebanks_train(
     model = from_bundle(load(str(reference), tmp_path))
     assert float(model.coarse.c_one.sum()) == pytest.approx(1.0)
     assert len(model.members) == (estimator != "counts")
+
+
+def test_rules_of_style_change_what_is_learned_and_are_recorded(tmp_path: Path) -> None:
+    bank = written(tmp_path, "(HEADING (NP (NN rain)))\n(S (NP (NN rain)) (VP (VBZ falls)))\n")
+    plain, _ = train(bank, COUNTS)
+    styled, report = train(bank, replace(COUNTS, style=("titles",)))
+    assert "HEADING|NP|NN" in plain.grammar.symbols
+    assert not [symbol for symbol in styled.grammar.symbols if "HEADING" in symbol]
+    assert report.as_json()["configuration"]["style"] == ("titles",)
 
 
 def test_an_empty_treebank_publishes_nothing(tmp_path: Path) -> None:

@@ -516,6 +516,7 @@ def test_ptb_unescape_undoes_ptb_escape(word: str) -> None:
         ("( (S (NP-SBJ-1 (PRP it)) (VP (VBZ rains))) )", "(S (NP (PRP it)) (VP (VBZ rains)))"),
         ("(ROOT (NP=2 (NN rain)))", "(NP (NN rain))"),
         ("(TOP (ROOT (NP-SBJ-1=2 (NN rain))))", "(NP (NN rain))"),
+        ("(S1 (S (NP (NN rain))))", "(S (NP (NN rain)))"),
         ("( (NP (NN a)) (. .))", "(ROOT (NP (NN a)) (. .))"),
         ("(TOP (NP (NN a)) (. .))", "(ROOT (NP (NN a)) (. .))"),
         ("( (NP (NN a)) (S (-NONE- *)))", "(NP (NN a))"),
@@ -550,7 +551,7 @@ def naive_clean(tree: Tree) -> Tree | None:
 
 def naive_normalize(tree: Tree) -> Tree | None:
     clean = naive_clean(tree)
-    if clean is None or clean.is_leaf or clean.label not in ("", "ROOT", "TOP"):
+    if clean is None or clean.is_leaf or clean.label not in ("", "ROOT", "TOP", "S1"):
         return clean
     if len(clean.children) == 1:
         return naive_normalize(clean.children[0])

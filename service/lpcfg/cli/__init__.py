@@ -24,6 +24,7 @@ from lpcfg.cli import (
     score,
     serve,
     train,
+    treebank,
     words,
 )
 from lpcfg.errors import LpcfgError
@@ -43,6 +44,7 @@ app.command(epilog="Example: lpcfg report en --output en.html")(report.report)
 app.command(epilog="Example: lpcfg serve --model en --port 8000")(serve.serve)
 app.command(epilog="Example: lpcfg sample examples/two_state.toml --count 1000")(sample.sample)
 app.add_typer(models.app, name="models")
+app.add_typer(treebank.app, name="treebank")
 app.add_typer(lm.app, name="lm")
 app.add_typer(words.app, name="words")
 

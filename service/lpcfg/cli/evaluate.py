@@ -4,7 +4,18 @@ from typing import Annotated
 
 import typer
 
-from lpcfg.cli.options import Json, Maximise, Model, Objective, Store, Tags, Treebanks
+from lpcfg.cli.options import (
+    Json,
+    Maximise,
+    Model,
+    Objective,
+    Store,
+    StyleRules,
+    Tags,
+    Treebanks,
+    style_rules,
+    wrong_usage,
+)
 from lpcfg.cli.terminal import progress, result, result_json
 from lpcfg.errors import InputError
 from lpcfg.settings import read_settings
@@ -20,6 +31,7 @@ def evaluate(
         int | None, typer.Option(min=1, help="Leave out sentences of more tokens.")
     ] = None,
     objective: Maximise = Objective.MAX_RULE,
+    style: StyleRules = None,
     store: Store = None,
     json: Json = False,
 ) -> None:
@@ -31,12 +43,13 @@ def evaluate(
     """
     from lpcfg.evaluation.run import measure
     from lpcfg.parsing.parser import Parser
-    from lpcfg.trees.brackets import read
-    from lpcfg.trees.normalize import normalize
+    from lpcfg.trees.style import Style, read_normalized
 
+    with wrong_usage("--style"):
+        rules = Style.of(style_rules(style) or ())
     settings = read_settings(model_store=store)
     parser = Parser.load(model, settings.model_store)
-    trees = [tree for raw in read(treebanks) if (tree := normalize(raw)) is not None]
+    trees = list(read_normalized(treebanks, rules))
     gold = [tree for tree in trees if max_length is None or len(tree.leaves()) <= max_length]
     if not gold:
         raise InputError(

@@ -34,6 +34,11 @@ def wrong_usage(option: str | None = None) -> Iterator[None]:
         raise typer.BadParameter(str(error), param_hint=option) from error
 
 
+def style_rules(given: str | None) -> tuple[str, ...] | None:
+    """The names of rules that an option lists; None where it is not given."""
+    return None if given is None else tuple(filter(None, given.split(",")))
+
+
 def _named(store: str | None) -> str | None:
     if store == "":
         raise typer.BadParameter("expected a folder or a URL, got nothing: name one or omit it")
@@ -61,6 +66,15 @@ Treebanks = Annotated[
     typer.Argument(
         metavar="TREEBANK",
         help="Files and folders of Penn brackets, also .gz; `-` is standard input.",
+    ),
+]
+StyleRules = Annotated[
+    str | None,
+    typer.Option(
+        "--style",
+        metavar="RULES",
+        help="Rules that bring trees into one style, commas between: `all`, or some of markup, "
+        "tags, titles, w-words, to, stops, flat-nouns (see docs/training.md).",
     ),
 ]
 Maximise = Annotated[Objective, typer.Option(help="What the best tree maximises.")]

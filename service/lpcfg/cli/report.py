@@ -47,8 +47,7 @@ def report(
     from lpcfg.parsing.parser import Parser
     from lpcfg.report.page import Evaluation, page, told
     from lpcfg.text.files import write_whole
-    from lpcfg.trees.brackets import read
-    from lpcfg.trees.normalize import normalize
+    from lpcfg.trees.style import read_normalized
 
     settings = read_settings(model_store=store)
     stored = load(model, settings.model_store)
@@ -56,7 +55,7 @@ def report(
         check_output(output)  # before all the work, not after
     evaluation = None
     if treebank:
-        gold = [tree for raw in read(treebank) if (tree := normalize(raw)) is not None]
+        gold = list(read_normalized(treebank))
         if not gold:
             raise InputError(
                 f"expected trees with words in {', '.join(treebank)}, got none: check the files"

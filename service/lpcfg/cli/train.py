@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from lpcfg.cli.options import Json, Store, Treebanks, wrong_usage
+from lpcfg.cli.options import Json, Store, StyleRules, Treebanks, style_rules, wrong_usage
 from lpcfg.cli.terminal import progress, result, result_json
 from lpcfg.settings import read_settings
 
@@ -80,6 +80,7 @@ def train(
             metavar="SHARE", help="Singular values below this share of the first are cut off."
         ),
     ] = None,
+    style: StyleRules = None,
     exact: Annotated[
         bool | None, typer.Option("--exact", help="Store numbers in full precision.")
     ] = None,
@@ -107,6 +108,7 @@ def train(
         "scaling": _is_on(scaling),
         "cut": cut,
         "exact": exact,
+        "style": style_rules(style),
     }
     with wrong_usage("--name"):
         check_name(name)

@@ -21,6 +21,7 @@ from lpcfg.errors import TrainingError
 from lpcfg.grammar.lexicon import SIGNATURES
 from lpcfg.train.estimators.registry import did_you_mean, estimator
 from lpcfg.trees.brackets import MAX_DEPTH
+from lpcfg.trees.style import Style
 
 DEFAULT_ESTIMATOR = "spectral"
 _LEAST = {"sibling_threshold": 0, "rare_threshold": 0, "held_out": 0, "max_depth": 1, "seed": 0}
@@ -76,6 +77,8 @@ class TrainingConfig:
                          never with a rare_threshold of 0
     held_out             so many trees, but no more than one in ten, are not learned from: they tell
                          how sure the model may be; 0 leaves probabilities as they are
+    style                rules that bring the trees into one style, by name: see trees/style.py;
+                         none leaves them as they were published
     emphasis             how often the trees of each treebank count, in the order of the treebanks;
                          once each if not given
     max_depth            nested brackets a tree may have
@@ -92,6 +95,7 @@ class TrainingConfig:
     language: str = "english"
     tagger: bool = True
     held_out: int = 600
+    style: tuple[str, ...] = ()
     emphasis: tuple[int, ...] = ()
     max_depth: int = MAX_DEPTH
     seed: int = 1
@@ -103,6 +107,7 @@ class TrainingConfig:
     def __post_init__(self) -> None:
         for name, least in _LEAST.items():
             _check_least(name, getattr(self, name), least)
+        object.__setattr__(self, "style", Style.of(self.style).rules)
         for times in self.emphasis:
             _check_least("emphasis", times, 1)
         if self.language not in SIGNATURES:

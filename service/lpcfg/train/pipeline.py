@@ -40,8 +40,7 @@ from lpcfg.train.estimators.registry import Job
 from lpcfg.train.stages import Progress, Stages, silent
 from lpcfg.train.summary import Facts, TrainReport, card, sizes, symbol_counts, unseen
 from lpcfg.trees.binarize import binarize
-from lpcfg.trees.brackets import read
-from lpcfg.trees.normalize import normalize
+from lpcfg.trees.style import Style, read_normalized
 from lpcfg.trees.tree import Tree
 
 SPARED = 0.04
@@ -107,6 +106,7 @@ def _train(
             sources,
             horizontal=config.horizontal,
             sibling_threshold=config.sibling_threshold,
+            style=Style(config.style),
             workers=workers,
             max_depth=config.max_depth,
         )
@@ -281,8 +281,7 @@ def _scores(gold: Sequence[Tree], found: Examined) -> Facts:
 
 
 def _normal(source: Source, config: TrainingConfig) -> list[Tree]:
-    trees = map(normalize, read(source, max_depth=config.max_depth))
-    return [tree for tree in trees if tree is not None]
+    return list(read_normalized(source, max_depth=config.max_depth))
 
 
 def _short(source: Source) -> str:

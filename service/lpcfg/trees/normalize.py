@@ -6,7 +6,7 @@ from functools import lru_cache
 from lpcfg.trees.tree import Tree, bottom_up
 
 ROOT = "ROOT"
-_WRAPPERS = frozenset({"", ROOT, "TOP"})
+_WRAPPERS = frozenset({"", ROOT, "TOP", "S1"})
 _TRACE = "-NONE-"
 
 
@@ -17,7 +17,7 @@ def normalize(tree: Tree) -> Tree | None:
       goes: an NP that is left over a single NP stays, a bracket of the treebank like any other.
     - A label ends before its first '-' or '=' (NP-SBJ-1 → NP, NP=2 → NP, ADVP|PRT-CLR → ADVP|PRT),
       but one that begins with either is kept as it is (-LRB-, -RRB-).
-    - A root labelled '', ROOT or TOP gives way to its only child. One that has several children
+    - A root labelled '', ROOT, TOP or S1 gives way to its only child. One that has several children
       stays, and is labelled ROOT. One that is a leaf stays.
     """
     cleaned = bottom_up(tree, _clean)

@@ -25,7 +25,7 @@ from lpcfg.text.files import Source, texts
 from lpcfg.text.tokenize import penn_forms
 from lpcfg.trees.binarize import LEAF_MARK, SIBLING_MARK, binarize, is_intermediate
 from lpcfg.trees.brackets import MAX_DEPTH, collector_paused, read_string
-from lpcfg.trees.normalize import normalize
+from lpcfg.trees.style import AS_PUBLISHED, Style, normalized
 from lpcfg.trees.tree import Tree
 
 Bools = NDArray[np.bool_]
@@ -112,10 +112,11 @@ def read_forest(
     *,
     horizontal: int = 0,
     sibling_threshold: int = 20,
+    style: Style = AS_PUBLISHED,
     workers: int = 1,
     max_depth: int = MAX_DEPTH,
 ) -> Forest:
-    """The forest of a treebank: its trees normalized and binarized.
+    """The forest of a treebank: its trees normalized, in a style, and binarized.
 
     With horizontal = 1, a sibling mark seen under sibling_threshold times is dropped
     (`@VP<PP` → `@VP`). Trees of which nothing remains are left out. Raises TreebankError where
@@ -129,11 +130,11 @@ def read_forest(
         for piece in _pieces(text):
             pieces.append(piece)
             source_of.append(at)
-    code = partial(_coded_text, horizontal=horizontal, max_depth=max_depth)
+    code = partial(_coded_text, horizontal=horizontal, style=style, max_depth=max_depth)
     parts = _mapped(code, pieces, workers)
     if None in parts:  # read as a whole for an error that names file, line and column
         for _, name, text in named:
-            _coded(_strees(text, name, horizontal, max_depth))
+            _coded(_strees(text, name, horizontal, style, max_depth))
     where = ", ".join(name for _, name, _ in named) or "an empty list of sources"
     good = [(part, at) for part, at in zip(parts, source_of, strict=True) if part]
     return _merged([part for part, _ in good], [at for _, at in good], sibling_threshold, where)
@@ -205,20 +206,20 @@ def _end_with_parent() -> None:
     threading.Thread(target=wait, daemon=True).start()
 
 
-def _coded_text(piece: bytes, horizontal: int, max_depth: int) -> "_Part | None":
+def _coded_text(piece: bytes, horizontal: int, style: Style, max_depth: int) -> "_Part | None":
     """The piece in codes; None where it is malformed (what is wrong needs the whole text)."""
     text = piece.decode("utf-8", "surrogatepass")
     try:
-        return _coded(_strees(text, "", horizontal, max_depth))
+        return _coded(_strees(text, "", horizontal, style, max_depth))
     except TreebankError:
         return None
 
 
-def _strees(text: str, source: str, horizontal: int, max_depth: int) -> Iterator[Tree]:
-    for tree in read_string(text, source=source, max_depth=max_depth):
-        normal = normalize(tree)
-        if normal is not None:
-            yield binarize(normal, horizontal=horizontal)
+def _strees(
+    text: str, source: str, horizontal: int, style: Style, max_depth: int
+) -> Iterator[Tree]:
+    for tree in normalized(read_string(text, source=source, max_depth=max_depth), style):
+        yield binarize(tree, horizontal=horizontal)
 
 
 # Trees to codes -----------------------------------------------------------------------------------

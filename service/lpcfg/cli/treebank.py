@@ -1,0 +1,35 @@
+"""`lpcfg treebank`: what is in a treebank, before anything is learned from it."""
+
+import typer
+
+from lpcfg.cli.options import Json, Treebanks
+from lpcfg.cli.terminal import result, result_json
+
+app = typer.Typer(help="Look treebanks over before training.", no_args_is_help=True)
+
+
+@app.command(epilog="Example: lpcfg treebank stats trees.mrg --json")
+def stats(treebanks: Treebanks, json: Json = False) -> None:
+    """Count trees, words, labels and tags."""
+    from lpcfg.trees.inspect import Look
+
+    look = Look.at(treebanks)
+    if json:
+        result_json(look.as_dict())
+    else:
+        result("\n".join(look.sizes()))
+
+
+@app.command(epilog="Example: lpcfg treebank check trees.mrg")
+def check(treebanks: Treebanks, json: Json = False) -> None:
+    """Read every tree; list odd ones, and what each rule of --style would change.
+
+    A tree that cannot be read is an error that names its file, line and column.
+    """
+    from lpcfg.trees.inspect import Look
+
+    look = Look.at(treebanks)
+    if json:
+        result_json(look.as_dict())
+    else:
+        result("\n".join(look.findings()))
