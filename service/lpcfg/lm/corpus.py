@@ -16,11 +16,11 @@ from lpcfg.text.files import lines
 Sentence = Sequence[str]
 
 UNKNOWN = "<unk>"
-"""Word 0 of every vocabulary. In a text it stands for an unknown word too."""
+"""Word 0 of every vocabulary. In a text it is an unknown word too."""
 
 
 def read_sentences(path: Path) -> list[list[str]]:
-    """Sentences of a UTF-8 file, one a line, tokens between spaces; empty lines are left out.
+    """Read the sentences of a UTF-8 file: one per line, tokens between spaces, no empty lines.
 
     The file may be compressed by gzip.
     """
@@ -34,13 +34,13 @@ def read_sentences(path: Path) -> list[list[str]]:
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """Words by number; number 0 is `UNKNOWN`, number len(words) the start of a sentence."""
+    """Words by number. Number 0 is `UNKNOWN`, and number len(words) the start of a sentence."""
 
     words: tuple[str, ...]
 
     @classmethod
     def of(cls, sentences: Iterable[Sentence], min_count: int = 2) -> "Vocabulary":
-        """Words seen at least `min_count` times, the frequent first, ties by spelling."""
+        """Collect the words seen at least `min_count` times, by frequency, then by spelling."""
         counts = Counter(word for sentence in sentences for word in sentence)
         counts.pop(UNKNOWN, None)
         known = sorted((-n, word) for word, n in counts.items() if n >= min_count)
@@ -57,15 +57,15 @@ class Vocabulary:
 
     @property
     def start(self) -> int:
-        """The number that stands before the first word of a sentence."""
+        """The number of the start of a sentence, which comes before the first word."""
         return len(self.words)
 
     def number(self, word: str) -> int:
-        """The word's number, 0 if it is unknown."""
+        """Return the word's number, or 0 if it is unknown."""
         return self._numbers.get(word, 0)
 
     def encode(self, sentences: Iterable[Sentence]) -> list[Longs]:
-        """Every sentence as the numbers of its words."""
+        """Encode every sentence as the numbers of its words."""
         numbers = self._numbers
         return [
             np.array([numbers.get(word, 0) for word in sentence], dtype=np.int64)
@@ -73,7 +73,10 @@ class Vocabulary:
         ]
 
     def bigrams(self, sentences: Iterable[Sentence]) -> sparse.csr_matrix:
-        """count(w1, w2), (|V| + 1, |V|) float64. Sentences are independent of each other."""
+        """Count bigrams: count(w1, w2), (|V| + 1, |V|) float64.
+
+        Sentences are independent of each other.
+        """
         encoded = self.encode(sentences)
         start = np.array([self.start], dtype=np.int64)
         contexts = [np.concatenate((start, words[:-1])) for words in encoded if len(words)]
@@ -86,9 +89,9 @@ class Vocabulary:
         return table
 
     def scored_bigrams(self, sentences: Iterable[Sentence]) -> sparse.csr_matrix:
-        """The bigrams that a perplexity is over: those whose w2 is a known word.
+        """Count the bigrams that a perplexity is computed over: those whose w2 is a known word.
 
-        Unknown words are ignored as events (ACL14, section 8) and are `UNKNOWN` as contexts.
+        Unknown words are ignored as events (ACL14, section 8), and are `UNKNOWN` as contexts.
         """
         table = self.bigrams(sentences)
         known = np.ones(len(self.words))

@@ -30,18 +30,20 @@ from lpcfg.train.estimators.pivot_decomposition import decompose_rows, emissions
 Estimator = Literal["em", "pivot", "pivot+em"]
 
 PATIENCE = 3
-"""EM stops after so many steps without a better development perplexity: it has one minimum
-over the steps, and ripples of a step or two around it."""
+"""EM stops after this many steps without a better development perplexity.
+
+The perplexity over the steps has one minimum, with ripples of a step or two around it.
+"""
 CCA_SHRINKAGE = 200.0
-"""In bigrams. Chosen on the first half of Brown's development text, with the two below."""
+"""In bigrams. Chosen on the first half of Brown's development text, like the two below."""
 PIVOT_COUNT = 50
-"""A pivot occurs so often, or is among the PIVOTS_PER_STATE · m most frequent words."""
+"""A pivot occurs at least this often, or is among the PIVOTS_PER_STATE · m most frequent words."""
 PIVOTS_PER_STATE = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What a model is to be."""
+    """Options of a model and of its estimation."""
 
     estimator: Estimator = "pivot+em"
     states: int = 256
@@ -51,7 +53,7 @@ class Options:
     prior: float = 3.0
     """c: pseudo-counts of every context's states"""
     max_steps: int = 100
-    """of EM over r alone, and of EM over r and s"""
+    """steps of EM over r alone, and of EM over r and s"""
 
     def __post_init__(self) -> None:
         if self.estimator not in get_args(Estimator):
@@ -80,7 +82,7 @@ class Parameters:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One EM step: what it improved on, and where it led."""
+    """One EM step: the objective before it and the perplexity after it."""
 
     words_too: bool
     """over r and s, not over r alone"""
@@ -98,7 +100,7 @@ def train_lm(
     *,
     on_step: Callable[[Step], None] = lambda _: None,
 ) -> LanguageModel:
-    """A model of `train`, its number of EM steps the best on `dev`, told of as they are taken."""
+    """Estimate a model, with the number of EM steps that is best on `dev`. Report each step."""
     vocabulary = Vocabulary.of(train, options.min_count)
     bigrams, held_out = vocabulary.bigrams(train), vocabulary.scored_bigrams(dev)
     if options.states > len(vocabulary.words):
@@ -122,7 +124,7 @@ def train_lm(
 
 
 def symmetric_start(bigrams: sparse.csr_matrix, m: int, seed: int) -> Parameters:
-    """Every state nearly the unigram distribution, every context nearly uniform over states."""
+    """Start with every state near the unigram distribution, and every context near uniform."""
     noise = np.random.default_rng(seed)
     unigram = np.asarray(bigrams.sum(axis=0)).ravel()
     contexts = 1 + noise.random((bigrams.shape[0], m))
@@ -135,10 +137,10 @@ def symmetric_start(bigrams: sparse.csr_matrix, m: int, seed: int) -> Parameters
 
 
 def pivot_start(bigrams: sparse.csr_matrix, m: int, prior: float, seed: int) -> Parameters:
-    """s and π by pivots; r(h|w1) = π(h) for every context.
+    """Start with s and π found by pivots, and r(h|w1) = π(h) for every context.
 
-    A rare word's place among the pivots is noise, so its p(h|w2) gets `prior` pseudo-counts
-    distributed as π: every state then has every word.
+    The place of a rare word among the pivots is noise, so its p(h|w2) gets `prior` pseudo-counts
+    distributed as π. Every state then has every word.
     """
     counts = np.asarray(bigrams.sum(axis=0)).ravel()
     frequent = np.sort(counts)[::-1][: PIVOTS_PER_STATE * m][-1]
@@ -158,7 +160,7 @@ def pivot_start(bigrams: sparse.csr_matrix, m: int, prior: float, seed: int) -> 
 
 @dataclass(frozen=True, slots=True)
 class _Task:
-    """What stays the same from step to step."""
+    """The data that stay the same from step to step."""
 
     bigrams: sparse.csr_matrix
     dev: sparse.csr_matrix
@@ -168,7 +170,7 @@ class _Task:
 
 
 def _climb(task: _Task, start: Parameters, *, words_too: bool) -> tuple[Parameters, int, float]:
-    """EM from `start`: the parameters best on the development text, their step, their perplexity.
+    """Run EM from `start`. Return the best parameters on the development text, step and perplexity.
 
     At least one step is taken.
     """
@@ -187,9 +189,9 @@ def _climb(task: _Task, start: Parameters, *, words_too: bool) -> tuple[Paramete
 def em_step(
     bigrams: sparse.csr_matrix, now: Parameters, prior: float, *, words_too: bool
 ) -> tuple[Parameters, float]:
-    """One EM step over r, or over r and s, and L before it. L never decreases.
+    """Take one EM step over r, or over r and s. Return it with L before it. L never decreases.
 
-    A context or state that nothing is seen of stays as it is.
+    A context or state without any count stays as it is.
     """
     for_contexts = np.zeros_like(now.contexts)
     for_words = np.zeros_like(now.words)
@@ -211,7 +213,7 @@ def em_step(
 
 
 def _normalised(counts: Doubles, otherwise: Doubles, *, axis: int) -> Doubles:
-    """Counts as distributions along an axis; `otherwise` where they sum to zero."""
+    """Normalise counts to distributions along an axis. Use `otherwise` where they sum to zero."""
     sums = counts.sum(axis=axis, keepdims=True)
     result: Doubles = np.divide(counts, sums, out=otherwise.copy(), where=sums > 0)
     return result
@@ -227,10 +229,11 @@ def _expect(
     for_contexts: Doubles,
     for_words: Doubles,
 ) -> float:
-    """Add expected counts, divided by r and by s, to the last two; log-likelihood back.
+    """Add expected counts, divided by r and by s, to the last two arrays. Return the log-
+    likelihood.
 
-    Sums may be reordered, so that the compiler can use vector instructions. No probability here
-    is zero: a bigram has positive probability under every start, and EM keeps it so.
+    Sums may be reordered, so that the compiler can use vector instructions. No probability here is
+    zero: a bigram has positive probability under every start, and EM keeps it so.
     """
     total = 0.0
     m = contexts.shape[1]

@@ -19,9 +19,9 @@ from lpcfg.grammar.tables import Doubles, Longs
 from lpcfg.lm.corpus import Sentence, Vocabulary
 
 NO_SINGLETONS_DISCOUNT = 0.5
-"""Where no n-gram is seen once, the estimate is 0 and unseen words would be impossible."""
+"""Used if no n-gram is seen once: the estimate is then 0, and unseen words would be impossible."""
 BEFORE_START = -1
-"""Stands in contexts for what is farther back than the start of the sentence."""
+"""Stands in contexts for the places before the start of the sentence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,14 +40,14 @@ class Level:
 
 @dataclass(frozen=True)
 class KneserNey:
-    """Orders 1 to len(levels) over one vocabulary."""
+    """A Kneser-Ney model of orders 1 to len(levels) over one vocabulary."""
 
     vocabulary: Vocabulary
     levels: tuple[Level, ...]
 
     @classmethod
     def train(cls, sentences: Iterable[Sentence], *, order: int, min_count: int = 2) -> "KneserNey":
-        """A model whose unknown word is every word seen fewer than `min_count` times."""
+        """Train a model. Words seen fewer than `min_count` times are its unknown word."""
         texts = list(sentences)
         vocabulary = Vocabulary.of(texts, min_count)
         base = vocabulary.start + 1
@@ -67,9 +67,10 @@ class KneserNey:
         return cls(vocabulary, tuple(reversed(levels)))
 
     def probabilities(self, windows: Longs) -> Doubles:
-        """p(w | c), (N,), of windows (N, order) of word numbers: the context, then the word.
+        """Compute p(w | c), (N,), of windows (N, order) of word numbers: the context, then the
+        word.
 
-        A context that reaches back over the start of the sentence has `BEFORE_START` there.
+        Places before the start of the sentence hold `BEFORE_START`.
         """
         base, order = self.vocabulary.start + 1, len(self.levels)
         result = np.full(len(windows), 1 / len(self.vocabulary.words))
@@ -85,7 +86,7 @@ class KneserNey:
         return result
 
     def perplexity(self, sentences: Iterable[Sentence]) -> float:
-        """exp of minus the mean log p over known words, as `LanguageModel.perplexity`."""
+        """Compute the perplexity over known words, like `LanguageModel.perplexity`."""
         windows = _windows(self.vocabulary, sentences, len(self.levels))
         scored = windows[windows[:, -1] != 0]
         if not len(scored):
@@ -97,7 +98,7 @@ class KneserNey:
 
 
 def _windows(vocabulary: Vocabulary, sentences: Iterable[Sentence], n: int) -> Longs:
-    """(tokens, n): every word with the n − 1 before it."""
+    """Build windows (tokens, n): every word with the n − 1 words before it."""
     padding = np.full(n - 1, BEFORE_START, dtype=np.int64)
     padding[n - 2 :] = vocabulary.start
     windows = [np.empty((0, n), dtype=np.int64)]
@@ -109,7 +110,7 @@ def _windows(vocabulary: Vocabulary, sentences: Iterable[Sentence], n: int) -> L
 
 
 def _level(grams: Longs, counts: Doubles, base: int) -> Level:
-    """Sums over the words after each context; `grams` come sorted."""
+    """Sum over the words after each context. `grams` must be sorted."""
     contexts, first = np.unique(_keys(grams[:, :-1], base), return_index=True)
     once, twice = np.count_nonzero(counts == 1), np.count_nonzero(counts == 2)
     return Level(
@@ -123,7 +124,7 @@ def _level(grams: Longs, counts: Doubles, base: int) -> Level:
 
 
 def _keys(grams: Longs, base: int) -> Longs:
-    """Rows of word numbers as one number each, in the same order; 0 for rows of length 0."""
+    """Encode each row of word numbers as one number, in the same order; 0 for rows of length 0."""
     keys = np.zeros(len(grams), dtype=np.int64)
     for column in grams.T:
         keys = keys * base + column
@@ -131,6 +132,6 @@ def _keys(grams: Longs, base: int) -> Longs:
 
 
 def _find(keys: Longs, wanted: Longs) -> tuple[Longs, NDArray[np.bool_]]:
-    """An index into the sorted keys for each one wanted, and whether it is there."""
+    """Find each wanted key among the sorted keys. Return the indices, and which were found."""
     index = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
     return index, keys[index] == wanted

@@ -20,12 +20,15 @@ from lpcfg.text.files import write_whole
 SUM_TOLERANCE = 1e-9
 """Distributions over up to 10⁶ outcomes sum to one within 10⁶ roundings of 2⁻⁵³."""
 NOT_OURS = (zipfile.BadZipFile, KeyError, ValueError, EOFError, RuntimeError, TypeError)
-"""What numpy and zipfile raise at bytes that are no archive of theirs: RuntimeError where they
-claim to be encrypted or of another method, TypeError at an array that is no archive."""
+"""Errors that numpy and zipfile raise for bytes that are not an archive of theirs.
+
+They raise RuntimeError for bytes that claim to be encrypted or compressed in another way, and
+TypeError for an array without an archive.
+"""
 
 
 class Training(BaseModel):
-    """How a model was made."""
+    """How a model was estimated."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
@@ -43,7 +46,7 @@ class Training(BaseModel):
 
 
 class Header(BaseModel):
-    """All of a stored model but its two tables."""
+    """The facts of a stored model: all but its two tables."""
 
     model_config = ConfigDict(
         frozen=True, extra="forbid", strict=True, ser_json_inf_nan="constants"
@@ -71,17 +74,17 @@ class LanguageModel:
         _check_distributions("words", self.words, (n, m), axis=0)
 
     def probabilities(self, context: str | None) -> Doubles:
-        """p(· | context) over the vocabulary, (|V|,); None is the start of a sentence."""
+        """Compute p(· | context) over the vocabulary, (|V|,). None is the start of a sentence."""
         vocabulary = self.vocabulary
         row = vocabulary.start if context is None else vocabulary.number(context)
         return np.asarray(self.words @ self.contexts[row], dtype=np.float64)
 
     def perplexity(self, sentences: Iterable[Sentence]) -> float:
-        """exp of minus the mean log p(w2 | w1) over known words w2; inf if one is impossible."""
+        """Compute exp of minus the mean log p(w2 | w1) over known w2; inf if one is impossible."""
         return perplexity(self.vocabulary.scored_bigrams(sentences), self.contexts, self.words)
 
     def save(self, path: Path) -> None:
-        """Write one .npz file, atomically; the same model makes the same bytes."""
+        """Write one .npz file, atomically. The same model always gives the same bytes."""
         header = Header(training=self.training, words=self.vocabulary.words)
         text = np.frombuffer(header.model_dump_json().encode(), dtype=np.uint8)
         packed = io.BytesIO()
@@ -96,7 +99,7 @@ class LanguageModel:
 
     @classmethod
     def load(cls, path: Path) -> "LanguageModel":
-        """Read what `save` wrote; whatever is torn, altered or contradictory is refused."""
+        """Read what `save` wrote. Refuse a file that is incomplete, changed or contradictory."""
         header, contexts, words = _read(path)
         try:
             return cls(_vocabulary(header.words), contexts, words, header.training)
@@ -105,7 +108,7 @@ class LanguageModel:
 
 
 def perplexity(bigrams: sparse.csr_matrix, contexts: Doubles, words: Doubles) -> float:
-    """exp(−Σ count(w1, w2) log p(w2 | w1) / Σ count(w1, w2))."""
+    """Compute exp(−Σ count(w1, w2) log p(w2 | w1) / Σ count(w1, w2))."""
     total = _log_likelihood(bigrams.indptr, bigrams.indices, bigrams.data, contexts, words)
     return float(np.exp(-total / bigrams.data.sum()))
 
@@ -114,7 +117,7 @@ def perplexity(bigrams: sparse.csr_matrix, contexts: Doubles, words: Doubles) ->
 def _log_likelihood(
     row_start: Longs, column: Longs, count: Doubles, contexts: Doubles, words: Doubles
 ) -> float:
-    """Σ count log Σ_h r s over the entries of a sparse matrix; −inf if one is impossible."""
+    """Compute Σ count log Σ_h r s over a sparse matrix's entries; −inf if one is impossible."""
     total = 0.0
     for w1 in range(len(row_start) - 1):
         for entry in range(row_start[w1], row_start[w1 + 1]):
@@ -124,7 +127,7 @@ def _log_likelihood(
 
 
 def _check_distributions(name: str, table: Doubles, shape: tuple[int, int], *, axis: int) -> None:
-    """GrammarError unless the table has this shape and is a distribution along the axis."""
+    """Raise GrammarError unless the table has this shape and holds distributions along the axis."""
     if table.shape != shape or table.dtype != np.float64:
         raise GrammarError(
             f"expected `{name}` of shape {shape} and type float64, "
@@ -135,7 +138,7 @@ def _check_distributions(name: str, table: Doubles, shape: tuple[int, int], *, a
 
 
 def _read(path: Path) -> tuple[Header, Doubles, Doubles]:
-    """The header and the two tables; an .npz file carries a checksum of each."""
+    """Read the header and the two tables. The .npz file has a checksum of each."""
     try:
         with path.open("rb") as opened, np.load(opened) as file:
             header = Header.model_validate_json(file["header"].tobytes())
@@ -160,7 +163,7 @@ def _read(path: Path) -> tuple[Header, Doubles, Doubles]:
 
 
 def _vocabulary(words: tuple[str, ...]) -> Vocabulary:
-    """The header's words as a vocabulary."""
+    """Build the vocabulary from the header's words."""
     if words[:1] != (UNKNOWN,) or len(set(words)) != len(words):
         raise GrammarError(f"expected distinct words, the first `{UNKNOWN}`, in the header")
     return Vocabulary(words)

@@ -1,1 +1,1 @@
-"""Models: what a parser needs, and how it is stored."""
+"""Models: the data a parser needs, and the store that holds it."""

@@ -1,4 +1,4 @@
-"""The monotone map from raw posteriors to the share of such spans that is right."""
+"""The calibration map: from raw posteriors to the share of such spans that is right."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from lpcfg.grammar.tables import Doubles
 class MonotoneMap:
     """A piecewise linear map of [0, 1] into itself that never decreases and keeps 0.
 
-    It leads from `inputs`, which increase from 0 to 1, to `outputs`.
+    It maps `inputs`, which increase from 0 to 1, to `outputs`.
     """
 
     inputs: tuple[float, ...]
@@ -36,21 +36,24 @@ class MonotoneMap:
             )
 
     def apply(self, probabilities: npt.ArrayLike) -> Doubles:
-        """The mapped probabilities: p ≤ q gives apply(p) ≤ apply(q), without any tolerance."""
+        """Map probabilities: p ≤ q gives apply(p) ≤ apply(q), without any tolerance."""
         p = np.asarray(probabilities, np.float64)
         x, y = np.array(self.inputs), np.array(self.outputs)
         piece = np.clip(np.searchsorted(x, p, side="right") - 1, 0, len(x) - 2)
-        # Rounding may lead out of a piece, and above the beginning of the next one.
+        # Rounding may leave a piece, and rise above the beginning of the next one.
         mapped: Doubles = np.clip(np.interp(p, x, y), y[piece], y[piece + 1])
         return mapped
 
     def as_lists(self) -> list[list[float]]:
-        """The map as JSON holds it; undone by from_lists."""
+        """Return the map as lists for JSON. `from_lists` reads them."""
         return [list(self.inputs), list(self.outputs)]
 
     @classmethod
     def from_lists(cls, lists: Sequence[Sequence[float]]) -> "MonotoneMap":
-        """The map of as_lists; raises GrammarError for lists that are no such map."""
+        """Build the map from the lists of `as_lists`.
+
+        Raise GrammarError if they are not such a map.
+        """
         if len(lists) != 2:
             raise GrammarError(
                 f"expected a calibration map as two lists, inputs and outputs, got {len(lists)}: "

@@ -1,8 +1,8 @@
-"""A model: what a parser needs, and how it is stored.
+"""A model: the data a parser needs, and its stored form.
 
-All members of a model share its grammar, its lexicon and its coarse (m = 1) tables. Stored, the
-factors of rules are float16 with one scale a term, which changes no F1 and halves the size, unless
-a model asks for full precision.
+All members of a model share its grammar, its lexicon and its coarse (m = 1) tables. In the store,
+the factors of rules are float16 with one scale per term. This changes no F1 and halves the size; a
+model may ask for full precision instead.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,7 +27,7 @@ _SIDES = ("parent", "left", "right")
 
 @dataclass(frozen=True, eq=False)
 class Fallback:
-    """A coarser m = 1 grammar over the same preterminals, for sentences beyond the model's own."""
+    """A coarser m = 1 grammar over the same preterminals, for sentences without a parse."""
 
     grammar: Grammar
     coarse: Tables
@@ -38,10 +38,10 @@ class Fallback:
 class Model:
     """Symbols, words, coarse tables and the members' tables.
 
-    `horizontal` says how the trees were binarized; without members the coarse tables are the
-    model. `weights` say how much each member counts beside the others, all alike where not given.
-    `calibration` maps a raw span posterior to the share of such spans that is right, and
-    `tagger` has a say in the tags of words that come without.
+    `horizontal` says how the trees were binarized. Without members, the coarse tables are the
+    model. `weights` are the members' weights; without them all members count alike. `calibration`
+    maps a raw span posterior to the share of such spans that is right. `tagger` helps to choose the
+    tags of words that come without one.
     """
 
     grammar: Grammar
@@ -65,7 +65,7 @@ class Model:
 
     @property
     def weighted(self) -> list[tuple[Tables, float]]:
-        """The members and how much each counts."""
+        """The members' tables with their weights."""
         return list(zip(self.members, self.weights or (1.0,) * len(self.members), strict=True))
 
     @property
@@ -77,7 +77,7 @@ class Model:
 def fallback_grammar(
     grammar: Grammar, internal: Sequence[str], rules: NDArray[np.integer[Any]]
 ) -> Grammar:
-    """A grammar with other in-terminals and rules over the same preterminals and entries."""
+    """Build a grammar with other in-terminals and rules over the same preterminals and entries."""
     shift = len(internal) - grammar.n_internal
     return Grammar(
         symbols=(*internal, *grammar.symbols[grammar.n_internal :]),
@@ -91,7 +91,10 @@ def fallback_grammar(
 def to_bundle(
     model: Model, *, facts: Mapping[str, object], card: str, exact: bool = False
 ) -> Bundle:
-    """What the store keeps of a model; `exact` keeps the members' numbers as they are."""
+    """Turn a model into the arrays and facts that the store keeps.
+
+    `exact` keeps the members' numbers in full precision.
+    """
     lexicon = model.lexicon
     tensors: Arrays = {
         "rules": model.grammar.rules,
@@ -135,7 +138,7 @@ def to_bundle(
 
 
 def from_bundle(stored: Stored | Bundle) -> Model:
-    """The model that was stored."""
+    """Turn stored arrays and facts back into a model."""
     grammar, tensors = dict(stored.grammar), dict(stored.tensors)
     try:
         return _model(grammar, tensors)
@@ -219,7 +222,7 @@ def _coarse(prefix: str, grammar: Grammar, tensors: Arrays) -> tuple[Tables, Con
 
 
 def coarse_tables(grammar: Grammar, q: Doubles, root: Doubles) -> Tables:
-    """The m = 1 tables of rule probabilities and root shares; c∞ is left to the lexicon."""
+    """Build the m = 1 tables of rule probabilities and root shares. The lexicon supplies c∞."""
     ones = np.ones(grammar.n_rules)
     return Tables(
         grammar=grammar,
@@ -251,7 +254,7 @@ def _member_arrays(prefix: str, tables: Tables, exact: bool) -> Arrays:
 
 
 def _halved(flat: Floats, rows: NDArray[np.integer[Any]]) -> tuple[NDArray[np.float16], Doubles]:
-    """Rows of these lengths over their largest magnitudes, in float16, and the magnitudes."""
+    """Split rows of these lengths into float16 values and float64 scales (largest magnitudes)."""
     if not len(rows):
         return np.empty(0, np.float16), np.empty(0)
     starts = np.cumsum(rows) - rows

@@ -1,1 +1,1 @@
-"""A model as one page of plots that needs nothing else: no other file, no network, no script."""
+"""Reports: a model as one page of plots, in one file, without network or scripts."""

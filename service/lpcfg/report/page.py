@@ -1,6 +1,6 @@
-"""The page: what a manifest says of its model, and what an evaluation says, section by section.
+"""The report's page: the facts in a model's manifest and the results of an evaluation.
 
-A section whose facts a model does not have (it was published without them) is left out.
+A section is left out if the model was published without its facts.
 """
 
 import json
@@ -17,22 +17,22 @@ from lpcfg.report.style import CSS
 Facts = Mapping[str, Any]
 
 LABELS = 20
-"""Labels whose F1 is drawn: the most frequent ones."""
+"""How many labels have their F1 drawn: the most frequent ones."""
 SYMBOLS = 40
-"""Symbols whose singular values are drawn: the most frequent ones."""
+"""How many symbols have their singular values drawn: the most frequent ones."""
 _BYTES = {"F64": 8, "I64": 8, "U64": 8, "F32": 4, "I32": 4, "F16": 2, "U8": 1, "I8": 1, "BOOL": 1}
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Scores by the names of `lpcfg evaluate --json`, and what they were measured on."""
+    """Scores with the names of `lpcfg evaluate --json`, and the data they were measured on."""
 
     title: str
     scores: Facts
 
 
 def page(stored: Stored, evaluation: Evaluation | None = None) -> str:
-    """The whole page. Without an evaluation, scores are those on dev when the model was trained."""
+    """Write the whole page. Without an evaluation, show the dev scores from training."""
     manifest: Facts = stored.manifest
     facts: Facts = manifest.get("facts") or {}
     evaluation, dev = evaluation or _on_dev(facts), facts.get("dev")
@@ -54,7 +54,7 @@ def page(stored: Stored, evaluation: Evaluation | None = None) -> str:
 
 
 def told(stored: Stored, evaluation: Evaluation | None = None) -> dict[str, Any]:
-    """What the page shows, for scripts."""
+    """Return the facts that the page shows, for scripts."""
     manifest: Facts = stored.manifest
     facts: Facts = manifest.get("facts") or {}
     evaluation = evaluation or _on_dev(facts)
@@ -82,7 +82,7 @@ def _joined(sections: Iterable[str]) -> str:
 
 
 def _top(stored: Stored, facts: Facts, evaluation: Evaluation | None) -> str:
-    """The model's name, and a tile for each number that people ask for first."""
+    """Write the model's name, and a tile for each of the most important numbers."""
     manifest: Facts = stored.manifest
     members = facts.get("members", ())
     tiles: dict[str, str] = {}
@@ -112,7 +112,7 @@ def _top(stored: Stored, facts: Facts, evaluation: Evaluation | None) -> str:
 
 
 def _training_seconds(stages: Sequence[Facts]) -> float:
-    """Without what evaluation took."""
+    """Sum the seconds of training, without those of evaluation."""
     return float(sum(one["seconds"] for one in stages if not one["name"].endswith("dev")))
 
 
@@ -319,7 +319,7 @@ def _sizes(manifest: Facts, facts: Facts) -> str:
 
 
 def _array_bytes(manifest: Facts) -> dict[str, int]:
-    """Bytes of the arrays in memory, by what they are for."""
+    """Sum the bytes of the arrays in memory, by purpose."""
     tensors: dict[str, int] = {}
     for name, one in manifest["tensors"].items():
         group = _room(name)
@@ -329,7 +329,7 @@ def _array_bytes(manifest: Facts) -> dict[str, int]:
 
 
 def _room(tensor: str) -> str:
-    """`members.0.parent` is of member 1, `lexicon.share` of the lexicon, `rules` of the grammar."""
+    """Name the purpose of an array: `members.0.parent` belongs to member 1, for example."""
     first, _, rest = tensor.partition(".")
     if first == "members":
         return f"member {int(rest.partition('.')[0]) + 1}"
@@ -390,7 +390,7 @@ def _configuration(facts: Facts) -> str:
 
 
 def _section(title: str, lead: str, content: str) -> str:
-    """A section; its title is text, its lead and its content are HTML."""
+    """Write a section. Its title is text; its lead and its content are HTML."""
     said = f'<p class="muted">{lead}</p>' if lead else ""
     return f"<section><h2>{title}</h2>{said}{content}</section>"
 

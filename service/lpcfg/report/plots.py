@@ -1,6 +1,6 @@
-"""Plots as inline SVG: colours come from the page's style, so that they are light or dark with it.
+"""Plots as inline SVG. Their colours come from the page's style, which may be light or dark.
 
-Every mark carries what it shows as a title, which browsers show when it is pointed at.
+Every mark has its values as a title, which browsers show under the pointer.
 """
 
 from collections.abc import Iterable, Sequence
@@ -23,7 +23,7 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A dot at a point, as large as its weight says, and a title."""
+    """A dot at a point, sized by its weight, and a title."""
 
     x: float
     y: float
@@ -32,7 +32,7 @@ class Mark:
 
 
 def bars(rows: Sequence[Bar], *, label: str, most: float, labels_width: float = 130) -> str:
-    """Horizontal bars, one a row, from 0 to `most`."""
+    """Draw horizontal bars, one per row, from 0 to `most`."""
     width, row, room = 480.0, 24.0, 96.0
     scale = (width - labels_width - room) / most if most else 0.0
     parts = []
@@ -51,10 +51,10 @@ def bars(rows: Sequence[Bar], *, label: str, most: float, labels_width: float = 
 
 
 def reliability(marks: Sequence[Mark], curve: Sequence[Point], *, label: str) -> str:
-    """How often items were right (up) against how likely they were said to be (right).
+    """Draw how often items were right (upwards) against their predicted probability (to the right).
 
-    Dots on the diagonal mean what they say. Below the square, how many items each dot stands for;
-    `curve` is the map through which the probabilities would go.
+    Dots on the diagonal are well calibrated. The bars below the square count the items of each dot;
+    `curve` is a map that would correct the probabilities.
     """
     side, left, top, below = 300.0, 54.0, 10.0, 56.0
 
@@ -96,9 +96,9 @@ def reliability(marks: Sequence[Mark], curve: Sequence[Point], *, label: str) ->
 
 
 def heat(rows: Sequence[tuple[str, Sequence[float], int, str]], *, columns: int, label: str) -> str:
-    """A row of squares for every name, as dark as their values from 0 to 1 say.
+    """Draw a row of squares for every name, shaded by values from 0 to 1.
 
-    The first so many are framed; a title tells the row.
+    Each row is (name, values, number of framed squares, title).
     """
     size, labels_width = 15.0, 110.0
     parts = []

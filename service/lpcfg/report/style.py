@@ -1,4 +1,4 @@
-"""The page's style: light or dark, as the reader's system is."""
+"""The page's style: light or dark, following the reader's system."""
 
 CSS = """
 :root {

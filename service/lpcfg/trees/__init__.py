@@ -1,1 +1,1 @@
-"""Trees: read, written, normalized, binarized and drawn."""
+"""Trees: read, write, normalize, binarize and draw them."""

@@ -20,12 +20,12 @@ _ESCAPED = re.compile("|".join(_ESCAPES.values()))
 
 
 def escape(label: str) -> str:
-    """A label as it stands in symbols: % | @ < as %25 %7C %40 %3C, all else as it is."""
+    """Escape a label for use in symbols: % | @ < become %25 %7C %40 %3C."""
     return _SPECIAL.sub(lambda match: _ESCAPES[match[0]], label)
 
 
 def unescape(text: str) -> str:
-    """The label that `escape` made the text from."""
+    """Undo `escape`."""
     return _ESCAPED.sub(lambda match: chr(int(match[0][1:], 16)), text)
 
 
@@ -34,27 +34,27 @@ _escape = lru_cache(maxsize=1 << 16)(escape)
 SIBLING_MARK = "<"
 """Stands in an intermediate symbol before its last child's label."""
 LEAF_MARK = "<"
-"""Ends the symbol of a leaf that needs to differ from that of a constituent of the same label."""
+"""Ends a leaf's symbol if constituents of the treebank have the same label."""
 
 
 def is_intermediate(symbol: str) -> bool:
-    """Whether binarization made the symbol: it stands for no constituent of the original tree."""
+    """Return True if binarization made the symbol, so that it is no constituent of the tree."""
     return symbol.startswith("@")
 
 
 def split_chain(symbol: str) -> list[str]:
-    """The original labels of an s-tree's symbol, top first; none for an intermediate one."""
+    """Return the original labels of an s-tree's symbol, top first; none for an intermediate one."""
     if is_intermediate(symbol):
         return []
     return [unescape(label) for label in symbol.removesuffix(LEAF_MARK).split("|")]
 
 
 def binarize(tree: Tree, *, horizontal: int = 0) -> Tree:
-    """The s-tree of a tree: every node has a word or two children.
+    """Binarize a tree into an s-tree, where every node has a word or two children.
 
     A unary chain becomes one node, also over a leaf: its labels, top first, joined by '|'. With X
-    the chain's bottom label, children c1 ... cn become ((c1 c2) ... cn), the inner nodes labelled
-    @X or, with horizontal = 1, @X<Y where Y is the bottom label of the last child inside.
+    the chain's bottom label, children c1 ... cn become ((c1 c2) ... cn). The inner nodes are
+    labelled @X or, with horizontal = 1, @X<Y where Y is the bottom label of the last child inside.
     """
     if horizontal not in (0, 1):
         raise InputError(
@@ -78,7 +78,7 @@ def binarize(tree: Tree, *, horizontal: int = 0) -> Tree:
 
 
 def restore(stree: Tree) -> Tree:
-    """The tree of an s-tree: restore(binarize(tree)) == tree, whatever the markovization.
+    """Turn an s-tree back: restore(binarize(tree)) == tree, for any markovization.
 
     A LEAF_MARK makes no difference.
     """
@@ -89,7 +89,7 @@ def restore(stree: Tree) -> Tree:
 
 
 def _unfold(node: Tree, parts: list[list[Tree]]) -> list[Tree]:
-    """The original trees a node stands for: one, or for an intermediate symbol several siblings."""
+    """Return a node's original trees: one, or several siblings for an intermediate symbol."""
     children = parts[0] if parts else []
     for part in parts[1:]:
         children += part

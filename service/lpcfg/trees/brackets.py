@@ -1,10 +1,9 @@
-"""Read and write Penn brackets, and say what is wrong with text that is not well-formed trees.
+"""Read and write Penn brackets, and explain errors in text that is not well-formed trees.
 
-Words are kept as they stand in the brackets: the token `(` is the word `-LRB-` here, and
-`ptb_escape` and `ptb_unescape` lead from one to the other. Only ASCII white space separates what
-stands in brackets; a no-break space is part of its word. A leaf has one word even where the
-treebank put a space into it (CRAFT has five such: `(NN Xpd TTD)` is one token); any white space
-inside is read as one space.
+Words are kept as the brackets spell them: the token `(` is the word `-LRB-` here. `ptb_escape` and
+`ptb_unescape` convert between the two. Only ASCII white space separates words and labels; a no-
+break space is part of its word. A leaf has one word even if the treebank has a space in it (CRAFT
+has five such leaves: `(NN Xpd TTD)` is one token). White space inside a word is read as one space.
 """
 
 import gc
@@ -24,9 +23,9 @@ MAX_DEPTH = 500
 # Reading ------------------------------------------------------------------------------------------
 
 _SPACES = " \t\n\r\f\v"
-# An opening bracket with its label, for a leaf also its word (first piece, all others) and all ')'
-# that follow; or, last, any character that is out of place. A text cut before any '(' falls into
-# the same matches.
+# Matches an opening bracket with its label, for a leaf also its word (first piece, all others) and
+# all ')' that follow; or else any character that is out of place. A text that is cut before a '('
+# gives the same matches.
 _OPENING = re.compile(
     rf"\([{_SPACES}]*+([^{_SPACES}()]*+)[{_SPACES}]*+"
     rf"(?:([^{_SPACES}()]++)((?:[{_SPACES}]++[^{_SPACES}()]++)*+)[{_SPACES}]*+(\)[{_SPACES})]*+))?"
@@ -34,18 +33,19 @@ _OPENING = re.compile(
 )
 _TOKEN = re.compile(rf"[()]|[^{_SPACES}()]++")
 _SPACE = re.compile(rf"[{_SPACES}]+")
-# Matches of this many characters are held at a time: enough that pausing the collector pays.
+# Matches of this many characters are held at a time, so that pausing the collector is worth it.
 _CHUNK = 1 << 18
 _BOM = "\ufeff"
 
 
 def read(source: Source | Sequence[Source], *, max_depth: int = MAX_DEPTH) -> Iterator[Tree]:
-    """Every tree of a file, a folder, '-' (standard input), an open stream, or a list of those.
+    """Read every tree of a file, a folder, '-' (standard input), an open stream, or a list of
+    those.
 
-    A folder is read recursively, its files in sorted order, hidden ones left out. Text is UTF-8,
+    A folder is read recursively, its files in sorted order, without hidden ones. Text is UTF-8,
     with or without a byte order mark, and may be compressed by gzip. Files are opened one after
-    another as the trees are consumed. Raises TreebankError where the text is not well-formed
-    trees, nested in at most max_depth brackets, and InputError where there is nothing to read.
+    another as the trees are consumed. Raise TreebankError if the text is not well-formed trees,
+    nested in at most max_depth brackets, and InputError if there is nothing to read.
     """
     sources: Sequence[Source]
     sources = [source] if isinstance(source, str) or not isinstance(source, Sequence) else source
@@ -57,7 +57,7 @@ def read(source: Source | Sequence[Source], *, max_depth: int = MAX_DEPTH) -> It
 def read_string(
     text: str, *, source: str = "<string>", max_depth: int = MAX_DEPTH
 ) -> Iterator[Tree]:
-    """Every tree of a text; source names it in errors."""
+    """Read every tree of a text. Errors name it as `source`."""
     if max_depth < 1:
         raise InputError(f"expected a depth limit of at least 1, got {max_depth}: raise it")
     text = text.removeprefix(_BOM)
@@ -75,7 +75,7 @@ def read_string(
 
 
 def parse_tree(text: str, *, source: str = "<string>", max_depth: int = MAX_DEPTH) -> Tree:
-    """The one tree of a text that holds exactly one."""
+    """Read the only tree of a text."""
     trees = read_string(text, source=source, max_depth=max_depth)
     tree = next(trees)
     if next(trees, None) is not None:
@@ -86,7 +86,7 @@ def parse_tree(text: str, *, source: str = "<string>", max_depth: int = MAX_DEPT
 
 
 def _chunks(text: str) -> Iterator[str]:
-    """The text in pieces of about _CHUNK characters, cut before a '('."""
+    """Cut the text before a '(' into pieces of about _CHUNK characters."""
     cuts = [0]
     while (cut := text.find("(", cuts[-1] + _CHUNK)) >= 0:
         cuts.append(cut)
@@ -97,9 +97,9 @@ def _chunks(text: str) -> Iterator[str]:
 
 @contextmanager
 def collector_paused() -> Iterator[None]:
-    """Keep the garbage collector off: building many trees is up to four times as fast without it.
+    """Pause the garbage collector: building many trees is up to four times as fast without it.
 
-    None of them is garbage, yet it visits them all again and again as their number grows.
+    It would visit all trees again and again as their number grows, and find no garbage.
     """
     running = gc.isenabled()
     gc.disable()
@@ -111,9 +111,9 @@ def collector_paused() -> Iterator[None]:
 
 
 class _Builder:
-    """Grows trees from chunks of text; knows that a text is malformed, but not where or why.
+    """Builds trees from chunks of text. It notices malformed text, but not where or why.
 
-    labels are those of the open brackets; families[0] holds the finished trees, and families[d]
+    `labels` are those of the open brackets. families[0] holds the finished trees, and families[d]
     the finished children of the d-th open bracket.
     """
 
@@ -127,12 +127,12 @@ class _Builder:
         return bool(self.labels)
 
     def take(self) -> list[Tree]:
-        """The finished trees, handed over."""
+        """Return the finished trees and forget them."""
         trees, self.families[0] = self.families[0], []
         return trees
 
     def feed(self, chunk: str) -> bool:
-        """Read a chunk, all of it unless it is malformed; False if it is."""
+        """Read a chunk. Return False if it is malformed."""
         with collector_paused():
             return self._feed(chunk)
 
@@ -157,11 +157,11 @@ class _Builder:
         return True
 
 
-# What is wrong, and where: runs only on a text that is known to be malformed ----------------------
+# Diagnosis: runs only on a text that is known to be malformed -------------------------------------
 
 
 class _Open:
-    """An open bracket: where it stands, and what came in it so far."""
+    """An open bracket: its place in the text, and its content so far."""
 
     __slots__ = ("has_children", "label", "offset", "word")
 
@@ -173,7 +173,7 @@ class _Open:
 
 
 def _diagnosis(text: str, source: str, max_depth: int) -> TreebankError:
-    """The first thing wrong with a malformed text."""
+    """Describe the first fault in a malformed text."""
     stack: list[_Open] = []
     for match in _TOKEN.finditer(text):
         if match[0] == "(":
@@ -198,7 +198,7 @@ def _diagnosis(text: str, source: str, max_depth: int) -> TreebankError:
 
 
 def _open(stack: list[_Open], offset: int, text: str, max_depth: int) -> str | None:
-    """Put a '(' on the stack, or say why it cannot stand there."""
+    """Put a '(' on the stack, or say why it is not allowed here."""
     if stack:
         parent = stack[-1]
         if parent.word is not None:
@@ -220,7 +220,7 @@ def _open(stack: list[_Open], offset: int, text: str, max_depth: int) -> str | N
 
 
 def _close(stack: list[_Open], text: str) -> str | None:
-    """Take the top off the stack for a ')', or say why that cannot stand there."""
+    """Take the top off the stack for a ')', or say why it is not allowed here."""
     if not stack:
         return "expected '(' to begin a tree, got ')' that closes nothing: remove it or add its '('"
     top = stack[-1]
@@ -235,7 +235,7 @@ def _close(stack: list[_Open], text: str) -> str | None:
 
 
 def _hold(stack: list[_Open], word: str) -> str | None:
-    """Put a word into the top of the stack, as label or word, or say why it cannot stand there."""
+    """Add a word to the top of the stack, as label or word, or say why it is not allowed here."""
     if not stack:
         return f"expected '(' to begin a tree, got the word {word!r}: bracket it or remove it"
     top = stack[-1]
@@ -251,7 +251,7 @@ def _hold(stack: list[_Open], word: str) -> str | None:
 
 
 def _second_tree(text: str) -> int:
-    """Where the second tree of a text begins."""
+    """Find where the second tree of a text begins."""
     depth = 0
     starts = []
     for match in re.finditer(r"[()]", text):
@@ -270,7 +270,7 @@ def _error(problem: str, text: str, offset: int, source: str) -> TreebankError:
 
 
 def _position(text: str, offset: int) -> tuple[int, int]:
-    """Line and column from 1, the column in code points."""
+    """Compute line and column from 1. The column counts code points."""
     return text.count("\n", 0, offset) + 1, offset - text.rfind("\n", 0, offset)
 
 
@@ -290,21 +290,21 @@ _LEAF_WORD = re.compile(rf"[^{_SPACES}()]++(?: [^{_SPACES}()]++)*+")
 
 
 def ptb_escape(word: str) -> str:
-    """A token as Penn treebanks spell it: each of ( ) [ ] { } as -LRB- and so on."""
+    """Spell a token as Penn treebanks do: each of ( ) [ ] { } as -LRB- and so on."""
     return word.translate(_PTB_ESCAPES)
 
 
 def ptb_unescape(word: str) -> str:
-    """The token of a Penn spelling: undoes ptb_escape, if the token spelled no -LRB- by itself."""
+    """Undo `ptb_escape`, for tokens that do not spell -LRB- themselves."""
     return _PTB_ESCAPE.sub(lambda match: _PTB_BRACKETS[match[0]], word)
 
 
 def write(tree: Tree) -> str:
-    """The tree in one line of brackets, from which parse_tree reads an equal tree.
+    """Write the tree as one line of brackets, from which `parse_tree` reads an equal tree.
 
-    Raises InputError for trees no brackets stand for: a label or word that is empty or holds a
-    parenthesis or ASCII white space. Inside a word single spaces may stand; only the root may have
-    the label '', and only over children.
+    Raise InputError for a tree that brackets cannot hold: a label or word that is empty or contains
+    a parenthesis or ASCII white space. Single spaces inside a word are allowed. Only the root may
+    have the label '', and only over children.
     """
     for node in tree.nodes():
         if not _LABEL.fullmatch(node.label) and (node.label or node is not tree or tree.is_leaf):

@@ -1,4 +1,4 @@
-"""A tree as a picture: one line of SVG that needs nothing else."""
+"""Draw a tree as SVG: one line of text, without other files."""
 
 import re
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ class _Node:
 
 
 def svg(tree: Tree) -> str:
-    """The tree from its root down, all words in one row below."""
+    """Draw the tree from its root down, with all words in one row below."""
     nodes = _nodes(tree)
     width = _place(nodes)
     bottom = _height(1 + max(node.depth for node in nodes))
@@ -66,9 +66,9 @@ def _nodes(tree: Tree) -> list[_Node]:
 
 
 def _place(nodes: list[_Node]) -> float:
-    """Give every node its x: words one after another, parents over the middle of their children."""
+    """Compute the x of every node: words side by side, parents centred over their children."""
     x = _MARGIN
-    widest = 0.0  # of the labels over nothing but the word to come
+    widest = 0.0  # width of the labels over the next word alone
     for node in nodes:
         widest = max(widest, _width(node.tree.label)) if node.words == 1 else 0.0
         if node.tree.word is not None:

@@ -1,4 +1,4 @@
-"""Turn a treebank's tree into the tree that is learned, scored and served."""
+"""Normalize a treebank's tree into the form that is learned, scored and served."""
 
 import re
 from functools import lru_cache
@@ -11,14 +11,14 @@ _TRACE = "-NONE-"
 
 
 def normalize(tree: Tree) -> Tree | None:
-    """The tree without traces, function tags and wrapper; None if nothing remains.
+    """Remove traces, function tags and the wrapper. Return None if nothing remains.
 
-    - Leaves labelled -NONE- go, and so does every node they leave without children. Nothing else
-      goes: an NP that is left over a single NP stays, a bracket of the treebank like any other.
+    - Leaves labelled -NONE- are removed, and so is every node they leave without children.
+      Nothing else is removed: an NP over a single NP stays.
     - A label ends before its first '-' or '=' (NP-SBJ-1 → NP, NP=2 → NP, ADVP|PRT-CLR → ADVP|PRT),
-      but one that begins with either is kept as it is (-LRB-, -RRB-).
-    - A root labelled '', ROOT, TOP or S1 gives way to its only child. One that has several children
-      stays, and is labelled ROOT. One that is a leaf stays.
+      but a label that begins with either is kept as it is (-LRB-, -RRB-).
+    - A root labelled '', ROOT, TOP or S1 is replaced by its only child. With several children it
+      stays, labelled ROOT. A root that is a leaf stays.
     """
     cleaned = bottom_up(tree, _clean)
     while cleaned is not None and cleaned.label in _WRAPPERS and cleaned.word is None:
@@ -40,5 +40,5 @@ def _clean(node: Tree, children: list[Tree | None]) -> Tree | None:
 
 @lru_cache(maxsize=1 << 16)
 def _bare(label: str) -> str:
-    """A label without its function tags and indices."""
+    """Remove function tags and indices from a label."""
     return label if label.startswith(("-", "=")) else re.split("[-=]", label, maxsplit=1)[0]

@@ -1,6 +1,6 @@
 """Trees as values: a label over children, or over a word.
 
-Nothing here recurses: a tree may be as deep as memory allows.
+No function here recurses, so a tree may be as deep as memory allows.
 """
 
 from collections.abc import Callable, Iterator
@@ -36,7 +36,7 @@ class Tree:
         return self.word is not None
 
     def nodes(self) -> Iterator["Tree"]:
-        """Every node, this one first, parents before children, left before right."""
+        """Yield every node: this one first, parents before children, left before right."""
         stack = [self]
         while stack:
             node = stack.pop()
@@ -68,7 +68,7 @@ class Tree:
 
 
 def as_brackets(tree: Tree) -> str:
-    """Spell the tree as one line of brackets, without checking that brackets can hold it."""
+    """Write the tree as one line of brackets, without checking that brackets can hold it."""
     parts: list[str] = []
     stack: list[Tree | None] = [tree]
     while stack:
@@ -85,10 +85,10 @@ def as_brackets(tree: Tree) -> str:
 
 
 def bottom_up(tree: Tree, combine: Callable[[Tree, list[T]], T]) -> T:
-    """combine(node, the results of its children) at every node, children first: the root's result.
+    """Call combine(node, the results of its children) for every node, children first.
 
-    Breadth-first order, backwards, meets children before their parent, and siblings together: the
-    results still wanted form a queue.
+    Return the root's result. Breadth-first order, backwards, reaches children before their parent,
+    and siblings together, so the results still needed form a queue.
     """
     order = [tree]
     for node in order:

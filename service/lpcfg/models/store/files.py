@@ -1,7 +1,7 @@
-"""The files of one version: how a bundle becomes bytes, and how bytes are verified and read back.
+"""The files of one version: write a bundle as bytes, verify the bytes, read them back.
 
-The manifest lists the size and SHA-256 of every other file and ends with a seal over itself, so
-no bit of a version can change unnoticed.
+The manifest lists the size and SHA-256 of every other file and ends with a seal over itself, so no
+bit of a version can change unnoticed.
 """
 
 import hashlib
@@ -38,7 +38,7 @@ Tensors = Mapping[str, NDArray[Any]]
 
 @dataclass(frozen=True)
 class Bundle:
-    """What is published: arrays by name, a JSON object, facts for the manifest, a model card."""
+    """The content of a version: named arrays, a JSON object, facts and a model card."""
 
     tensors: Tensors
     grammar: Mapping[str, object]
@@ -86,7 +86,7 @@ _TENSOR_FIELDS = {"dtype": str, "shape": list}
 
 @dataclass(frozen=True)
 class Place:
-    """Where one version is."""
+    """The location of one version."""
 
     storage: Storage
     store: str
@@ -105,7 +105,10 @@ class Place:
 
 
 def encode(name: str, bundle: Bundle) -> tuple[dict[str, bytes], ManifestOf]:
-    """The files of `bundle` and, as numbers are given last, its manifest by version number."""
+    """Encode a bundle as files, and return a function that makes the manifest.
+
+    The manifest contains the version number, which is only known when the version is published.
+    """
     files = {
         CARD: _encode_text(bundle.card, CARD),
         GRAMMAR: _encode_json(bundle.grammar, GRAMMAR),
@@ -118,7 +121,7 @@ def encode(name: str, bundle: Bundle) -> tuple[dict[str, bytes], ManifestOf]:
         "tensors": {key: _tensor_facts(array) for key, array in bundle.tensors.items()},
         "files": listed,
     }
-    _encode_json(bundle.facts, MANIFEST)  # what is no JSON is refused before anything is written
+    _encode_json(bundle.facts, MANIFEST)  # raises before anything is written
 
     def manifest_of(version: int) -> bytes:
         first = {"format": FORMAT, "format_version": FORMAT_VERSION}
@@ -158,7 +161,10 @@ def _encode_json(value: Mapping[str, object], file: str, indent: int | None = No
 
 
 def _seal(fields: Mapping[str, object]) -> bytes:
-    """The manifest's text; its last field is the SHA-256 of the text with 64 zeros in its place."""
+    """Write the manifest's text.
+
+    Its last field is the SHA-256 of the text with 64 zeros in its place.
+    """
     text = _encode_json({**fields, "seal": "0" * 64}, MANIFEST, indent=2) + b"\n"
     return text[:-68] + sha256(text).encode() + text[-4:]
 
@@ -174,7 +180,7 @@ def _encode_tensors(tensors: Tensors) -> bytes:
                 f"expected tensors of {join(_DTYPES.values())} under names other than "
                 f"`__metadata__`, got `{name}` of dtype {array.dtype}: convert or rename it"
             )
-    # safetensors writes the memory as it lies, so a transposed view would come back scrambled.
+    # safetensors writes the memory as it is, so a transposed view would be read back scrambled.
     plain = {
         name: np.asarray(array, dtype=array.dtype.newbyteorder("<"), order="C")
         for name, array in tensors.items()
@@ -183,13 +189,13 @@ def _encode_tensors(tensors: Tensors) -> bytes:
 
 
 def read_files(place: Place, manifest: Manifest) -> dict[str, bytes]:
-    """The bytes of every file beside the manifest, each of its recorded size and hash."""
+    """Read every file except the manifest. Each must have its recorded size and hash."""
     _check_listing(place)
     return {file: _read_file(place, file, facts) for file, facts in manifest["files"].items()}
 
 
 def decode(place: Place, files: Mapping[str, bytes], manifest: Manifest) -> Bundle:
-    """The bundle that verified files hold."""
+    """Decode the bundle in verified files."""
     return Bundle(
         _decode_tensors(files[TENSORS], manifest["tensors"], place.where(TENSORS)),
         _parse_json(files[GRAMMAR], place.where(GRAMMAR)),
@@ -203,7 +209,7 @@ def _refuse(where: str, expected: object, found: object, cure: str = _RESTORE) -
 
 
 def read_manifest(place: Place) -> tuple[bytes, Manifest]:
-    """The manifest's bytes and what they say: sealed, well formed, and of this version."""
+    """Read the manifest. Check its seal, its form, and that it belongs to this version."""
     where = place.where(MANIFEST)
     _check_is_file(place.storage.entries(place.folder).get(MANIFEST), where)
     data = place.storage.read(f"{place.folder}/{MANIFEST}")
@@ -248,13 +254,13 @@ def _check_format(value: Mapping[str, object], where: str) -> None:
 
 
 def _check_record(value: object, fields: Mapping[str, type], where: str) -> None:
-    """Refuse anything but an object of exactly these fields, each of its type."""
+    """Refuse anything but an object with exactly these fields, each of its type."""
     if not isinstance(value, dict):
         raise _refuse(where, "an object", f"a {type(value).__name__}")
     if value.keys() != fields.keys():
         raise _refuse(where, f"the fields {join(sorted(fields))}", join(sorted(value)))
     for field, kind in fields.items():
-        if type(value[field]) is not kind:  # isinstance would take true for the number 1
+        if type(value[field]) is not kind:  # isinstance would accept true as 1
             found = f"a {type(value[field]).__name__}"
             raise _refuse(where, f"a {kind.__name__} for `{field}`", found)
 
@@ -265,7 +271,7 @@ def _check_is_file(kind: Kind | None, where: str) -> None:
 
 
 def _check_listing(place: Place) -> None:
-    """Refuse a version's folder that holds more or less than its files."""
+    """Refuse a version's folder that has more or fewer files than its manifest lists."""
     kinds = place.storage.entries(place.folder)
     for file in _FILES:
         _check_is_file(kinds.get(file), place.where(file))
@@ -304,7 +310,7 @@ def _parse_json(data: bytes, where: str) -> dict[str, object]:
 
 
 def _decode_tensors(data: bytes, facts: Mapping[str, _TensorFacts], where: str) -> Tensors:
-    """The arrays, if the file's header lists those the manifest lists."""
+    """Decode the arrays, if the file's header lists the same ones as the manifest."""
     header = _parse_json(data[8 : 8 + int.from_bytes(data[:8], "little")], where)
     header.pop("__metadata__", None)
     for name in sorted(header.keys() | facts.keys()):

@@ -1,8 +1,8 @@
-"""Where a store lies: a folder on a disk or an fsspec URL, each with its way not to tear a version.
+"""Storage of a model store: a folder on a disk, or an fsspec URL. Both publish versions whole.
 
-Both keep `NAME/NUMBER/` folders of files with a manifest and know nothing of what the files say.
-On a disk a version is prepared in a temporary sibling and renamed into place. An object store has
-no rename: there the manifest is written last, and a numbered folder without one is no version.
+Both keep `NAME/NUMBER/` folders of files with a manifest, and do not read what the files say. On a
+disk, a version is prepared in a temporary sibling folder and renamed into place. An object store
+has no rename: there the manifest is written last, and a numbered folder without one is no version.
 """
 
 import errno
@@ -45,7 +45,7 @@ ManifestOf = Callable[[int], bytes]
 
 @contextmanager
 def explained(action: str) -> Iterator[None]:
-    """Turn the system's refusals into errors that say what was wanted and what helps."""
+    """Turn errors of the operating system into StoreErrors that name the action and the cure."""
     try:
         yield
     except OSError as error:
@@ -60,27 +60,28 @@ class Storage(Protocol):
     """A tree of files. Paths are relative to the store, with `/` between their parts."""
 
     def where(self, path: str) -> str:
-        """The path as users know it."""
+        """Return the path as users know it."""
 
     def entries(self, folder: str) -> dict[str, Kind]:
-        """What a folder holds; nothing if there is no such folder."""
+        """List what a folder holds. A missing folder holds nothing."""
 
     def size(self, path: str) -> int: ...
 
     def read(self, path: str) -> bytes: ...
 
     def is_published(self, folder: str) -> bool:
-        """Does this numbered folder hold a version, or only what a killed publish left?"""
+        """Return True if this numbered folder holds a complete version."""
 
     def try_writing(self, name: str) -> None:
-        """Raises as `publish` would where nothing can be written. Leaves everything as it was."""
+        """Raise what `publish` would raise if nothing can be written. Change nothing."""
 
     def publish(
         self, name: str, files: Mapping[str, bytes], manifest_of: ManifestOf
     ) -> tuple[int, bytes]:
-        """Store the files and their manifest under a fresh number; the number and the manifest.
+        """Store the files and their manifest under a fresh number. Return the number and the
+        manifest.
 
-        The first of `files` is small: an object store claims the number with it.
+        The first of `files` is small: an object store claims the number by creating it.
         """
 
     def remove(self, name: str, version: int) -> None: ...
@@ -89,7 +90,8 @@ class Storage(Protocol):
 def open_storage(store: str | Path) -> Storage:
     if "://" not in str(store):
         return LocalStorage(Path(store))
-    from fsspec.core import url_to_fs  # imported here: 0.1 s that local folders need not pay
+    # Imported here, because it takes 0.1 s and local folders do not need it.
+    from fsspec.core import url_to_fs
     from fsspec.implementations.local import LocalFileSystem
 
     try:
@@ -106,7 +108,7 @@ def open_storage(store: str | Path) -> Storage:
 
 
 def published(storage: Storage, name: str) -> Iterator[int]:
-    """The versions of a model, newest first."""
+    """Yield the versions of a model, newest first."""
     numbers = [
         int(entry)
         for entry, kind in storage.entries(name).items()
@@ -118,7 +120,7 @@ def published(storage: Storage, name: str) -> Iterator[int]:
 
 
 def next_version(storage: Storage, name: str) -> int:
-    """One above every number that is, is being, or once was used."""
+    """Return a number above every version that exists, is being published, or once existed."""
     entries = storage.entries(name)
     used = [int(entry) for entry in entries if VERSION.fullmatch(entry)]
     removed = [int(match[1]) for entry in entries if (match := _TOMBSTONE.fullmatch(entry))]
@@ -156,7 +158,7 @@ class LocalStorage:
         there = next(folder for folder in (home, *home.parents) if folder.exists())
         probe = there / f"{_UNFINISHED}{secrets.token_hex(8)}"
         probe.mkdir()
-        with suppress(FileNotFoundError):  # a publisher swept it
+        with suppress(FileNotFoundError):  # another publisher deleted it
             probe.rmdir()
 
     def publish(
@@ -185,7 +187,7 @@ class LocalStorage:
         trash = home / f"{_TRASH}{secrets.token_hex(8)}"
         (home / str(version)).rename(trash)
         _sync_folder(home)
-        shutil.rmtree(trash, ignore_errors=True)  # the version is gone; the next publish sweeps
+        shutil.rmtree(trash, ignore_errors=True)  # the next publish deletes the rest
 
 
 def _kind(entry: os.DirEntry[str]) -> Kind:
@@ -219,7 +221,7 @@ def _check_real(home: Path) -> None:
 
 
 def _write_new(path: Path, data: bytes) -> None:
-    """Write a file that nobody may change, down to the disk."""
+    """Write a read-only file, and wait until it is on the disk."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o444)
     with os.fdopen(descriptor, "wb") as file:
         file.write(data)
@@ -228,7 +230,10 @@ def _write_new(path: Path, data: bytes) -> None:
 
 
 def _rename_to_new(folder: Path, target: Path) -> bool:
-    """Rename unless somebody was faster: a folder that holds anything is never replaced."""
+    """Rename the folder, unless the target exists.
+
+    A folder that holds anything is never replaced.
+    """
     try:
         folder.rename(target)
     except OSError as error:
@@ -240,7 +245,7 @@ def _rename_to_new(folder: Path, target: Path) -> bool:
 
 @contextmanager
 def _workshop(home: Path) -> Iterator[Path]:
-    """A temporary sibling, locked as long as its owner lives, gone afterwards unless renamed."""
+    """Create a temporary sibling folder: locked while in use, deleted unless it is renamed."""
     folder, descriptor = _open_workshop(home)
     try:
         yield folder
@@ -254,7 +259,7 @@ def _open_workshop(home: Path) -> tuple[Path, int]:
         folder = home / f"{_UNFINISHED}{secrets.token_hex(8)}"
         folder.mkdir()
         descriptor = None
-        with suppress(FileNotFoundError):  # a sweeper took it between its birth and its lock
+        with suppress(FileNotFoundError):  # another process deleted it before its lock
             descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
         if descriptor is None:
             continue
@@ -264,7 +269,10 @@ def _open_workshop(home: Path) -> tuple[Path, int]:
 
 
 def _lock(descriptor: int, mode: int) -> bool | None:
-    """Lock an open folder: True if it is ours, False if another's, None if it has no locks."""
+    """Lock an open folder.
+
+    Return True if it is ours, False if another's, None without lock support.
+    """
     try:
         fcntl.flock(descriptor, mode | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -275,7 +283,7 @@ def _lock(descriptor: int, mode: int) -> bool | None:
 
 
 def _sweep(home: Path) -> None:
-    """Delete what killed publishes and removals left; living publishers hold a lock on theirs."""
+    """Delete what killed publishes and removals left. Living publishers hold locks on theirs."""
     for entry in list(home.iterdir()):
         if entry.name.startswith(_TRASH):
             shutil.rmtree(entry, ignore_errors=True)
@@ -287,7 +295,7 @@ def _sweep_unfinished(folder: Path) -> None:
     try:
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     except OSError:
-        return  # published or swept by somebody else meanwhile
+        return  # published or deleted by another process meanwhile
     try:
         ours = _lock(descriptor, fcntl.LOCK_EX)
         old = time.time() - os.fstat(descriptor).st_mtime > _DAY
@@ -299,9 +307,10 @@ def _sweep_unfinished(folder: Path) -> None:
 
 @dataclass(frozen=True)
 class ObjectStorage:
-    """An fsspec filesystem without rename: a version is there once its manifest, written last, is.
+    """An fsspec filesystem without rename. A version exists once its manifest is written, last.
 
-    Publishers of one name tell their numbers apart by creating their first file exclusively.
+    Concurrent publishers of one name get different numbers by creating their first file
+    exclusively.
     """
 
     files: Any
@@ -325,7 +334,7 @@ class ObjectStorage:
                 "folder" if info["type"] == "directory" else "file"
             )
             for info in found
-            if info["name"].rstrip("/") != path  # the marker object some tools make for a folder
+            if info["name"].rstrip("/") != path  # the marker object of a folder
         }
 
     def size(self, path: str) -> int:
@@ -340,7 +349,7 @@ class ObjectStorage:
     def try_writing(self, name: str) -> None:
         probe = f"{name}/{_UNFINISHED}{secrets.token_hex(8)}"
         self._create(probe, b"")
-        with suppress(OSError):  # who may create but not delete can publish, and this is no version
+        with suppress(OSError):  # publishing does not need permission to delete
             self.files.rm_file(self._path(probe))
 
     def publish(
@@ -366,7 +375,7 @@ class ObjectStorage:
         self._delete(f"{name}/{version}")
 
     def _create(self, path: str, data: bytes) -> None:
-        if self.files.exists(self._path(path)):  # for filesystems that cannot create exclusively
+        if self.files.exists(self._path(path)):  # for filesystems without exclusive creation
             raise FileExistsError(errno.EEXIST, "there is a file already", self._path(path))
         self.files.pipe_file(self._path(path), data, mode="create")
 
@@ -387,7 +396,7 @@ class ObjectStorage:
                 self.files.rm_file(self._path(f"{folder}/{file}"))
 
     def _sweep(self, name: str) -> None:
-        """Delete what publishes killed more than a day ago left."""
+        """Delete what publishes left that were killed more than a day ago."""
         for entry in self.entries(name):
             folder = f"{name}/{entry}"
             if VERSION.fullmatch(entry) and not self.is_published(folder):

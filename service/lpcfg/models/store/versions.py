@@ -1,4 +1,4 @@
-"""Publishing, loading, listing and removing versions, and how references name them."""
+"""Publish, load, list and remove versions, and read references to them."""
 
 import os
 import re
@@ -60,8 +60,8 @@ class Stored:
 class Listed:
     """A version as its manifest describes it; its other files were not read.
 
-    `size` counts the bytes of all its files. `problem` says why the manifest cannot be trusted:
-    the hash, `created`, `size` and `facts` are then empty.
+    `size` counts the bytes of all its files. `problem` says why the manifest cannot be trusted;
+    then the hash, `created`, `size` and `facts` are empty.
     """
 
     reference: Reference
@@ -73,7 +73,7 @@ class Listed:
 
 @dataclass(frozen=True)
 class CheckedFile:
-    """A file whose size and SHA-256 are the recorded ones."""
+    """A file with its recorded size and SHA-256."""
 
     path: str
     size: int
@@ -81,10 +81,10 @@ class CheckedFile:
 
 
 def publish(store: str | Path, name: str, bundle: Bundle) -> Reference:
-    """Store `bundle` as the next version of `name`: all of it or nothing, whatever happens.
+    """Store a bundle as the next version of a model: all of it, or nothing.
 
-    After a StoreError there is no such version, but for one case: a disk that took everything and
-    then failed to confirm the rename. What is there then is whole.
+    After a StoreError the version does not exist, with one exception: a disk that wrote everything
+    and then failed to confirm the rename. That version is complete.
     """
     check_name(name)
     files, manifest_of = encode(name, bundle)
@@ -94,33 +94,36 @@ def publish(store: str | Path, name: str, bundle: Bundle) -> Reference:
 
 
 def check_publishable(store: str | Path, name: str) -> None:
-    """Raises StoreError where `publish` could only fail: for those who work long before it."""
+    """Raise StoreError if `publish` cannot succeed. Call this before long work."""
     check_name(name)
     with explained(f"publish {name} into {store}"), FINISHING:
         open_storage(store).try_writing(name)
 
 
 def load(reference: str, store: str | Path) -> Stored:
-    """The version `reference` names (`NAME`, `NAME@VERSION` or a path), wholly verified."""
+    """Load and verify the version that a reference names (`NAME`, `NAME@VERSION` or a path)."""
     stored, _ = _load(reference, store)
     return stored
 
 
 def verify(reference: str, store: str | Path) -> list[CheckedFile]:
-    """Do everything `load` does, and say which files were checked."""
+    """Verify a version as `load` does, and list the files that were checked."""
     _, checked = _load(reference, store)
     return checked
 
 
 def resolve(reference: str, store: str | Path) -> Reference:
-    """Which version `reference` means now. Only its manifest is read and verified."""
+    """Find the version that a reference means now. Only its manifest is read and verified."""
     with explained(f"read {reference} from {store}"):
         place = _locate(reference, store)
         return _reference(place, read_manifest(place)[0])
 
 
 def list_models(store: str | Path) -> list[Listed]:
-    """Every published version, by name and number; what killed publishes left is no version."""
+    """List every published version, by name and number.
+
+    Remains of killed publishes are left out.
+    """
     with explained(f"list the models in {store}"):
         storage = open_storage(store)
         names = sorted(
@@ -136,9 +139,9 @@ def list_models(store: str | Path) -> list[Listed]:
 
 
 def remove(reference: str, store: str | Path) -> str:
-    """Remove one version, whatever its state, and return its NAME@VERSION.
+    """Remove one version, in any state, and return its NAME@VERSION.
 
-    A bare NAME is enough only where it has a single version. Numbers are not used again.
+    A bare NAME is accepted only if it has a single version. Numbers are not used again.
     """
     with explained(f"remove {reference} from {store}"):
         place = _locate(reference, store)
@@ -154,7 +157,7 @@ def remove(reference: str, store: str | Path) -> str:
     return str(place)
 
 
-# How references name versions --------------------------------------------------------------------
+# References --------------------------------------------------------------------------------------
 
 
 def _locate(reference: str, store: str | Path) -> Place:
@@ -183,7 +186,7 @@ def _locate(reference: str, store: str | Path) -> Place:
 
 
 def _split_path(reference: str) -> tuple[str, str, str]:
-    """STORE/NAME/VERSION, a local path or a URL, in its three parts."""
+    """Split STORE/NAME/VERSION, a local path or a URL, into its three parts."""
     path = reference.rstrip("/") if "://" in reference else os.path.abspath(reference)
     store, name, version = ["", *path.rsplit("/", 2)][-3:]
     if not VERSION.fullmatch(version):
@@ -195,7 +198,7 @@ def _split_path(reference: str) -> tuple[str, str, str]:
 
 
 def check_name(name: str) -> None:
-    """Raises StoreError for what no model may be called."""
+    """Raise StoreError for a name that no model may have."""
     if not _NAME.fullmatch(name):
         raise StoreError(
             "expected a model name of 1 to 64 characters out of a-z, 0-9, `.`, `_` and `-` that "
