@@ -50,7 +50,7 @@ INSIDE = {
         {"readout", "sentences", "tree_probability", "to_json"},
         {"parser"},
     ),
-    "evaluation": ({"brackets", "calibration"}, {"run"}),
+    "evaluation": ({"brackets", "calibration"}, {"run", "suite"}),
     "train": (
         {"stages"},
         {"data"},

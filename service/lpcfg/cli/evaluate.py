@@ -1,6 +1,6 @@
 """`lpcfg evaluate`: a model held against gold trees."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,7 +12,6 @@ from lpcfg.cli.options import (
     Store,
     StyleRules,
     Tags,
-    Treebanks,
     style_rules,
     wrong_usage,
 )
@@ -20,10 +19,19 @@ from lpcfg.cli.terminal import progress, result, result_json
 from lpcfg.errors import InputError
 from lpcfg.settings import read_settings
 
+if TYPE_CHECKING:
+    from lpcfg.parsing.parser import Parser
+
 
 def evaluate(
     model: Model,
-    treebanks: Treebanks,
+    treebanks: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[TREEBANK]...",
+            help="Files and folders of Penn brackets, also .gz; `-` is standard input.",
+        ),
+    ] = None,
     tags: Annotated[Tags, typer.Option(help="Whose part-of-speech tags the parser uses.")] = (
         Tags.PREDICTED
     ),
@@ -32,6 +40,14 @@ def evaluate(
     ] = None,
     objective: Maximise = Objective.MAX_RULE,
     style: StyleRules = None,
+    suite: Annotated[
+        bool,
+        typer.Option(
+            "--suite",
+            help="Parse short sentences by kind of error instead: the package's own, or those of "
+            "the files given (see evaluation/suite.py for how they are written).",
+        ),
+    ] = False,
     store: Store = None,
     json: Json = False,
 ) -> None:
@@ -48,6 +64,11 @@ def evaluate(
     with wrong_usage("--style"):
         rules = Style.of(style_rules(style) or ())
     settings = read_settings(model_store=store)
+    if suite:
+        _evaluate_suite(Parser.load(model, settings.model_store), treebanks or [], json)
+        return
+    if not treebanks:
+        raise typer.BadParameter("name at least one, or add --suite", param_hint="TREEBANK")
     parser = Parser.load(model, settings.model_store)
     trees = list(read_normalized(treebanks, rules))
     gold = [tree for tree in trees if max_length is None or len(tree.leaves()) <= max_length]
@@ -71,3 +92,20 @@ def evaluate(
         result_json({"model": str(parser.reference), **measured.as_dict()})
     else:
         result(f"{parser.reference}\n\n{measured.text()}")
+
+
+def _evaluate_suite(parser: "Parser", sources: list[str], json: bool) -> None:
+    from lpcfg.evaluation.suite import default_suite, read_suite, run_suite
+    from lpcfg.text.files import texts
+
+    cases = [
+        case
+        for source in sources
+        for name, text in texts(source)
+        for case in read_suite(text, name)
+    ]
+    scores = run_suite(parser, cases if sources else default_suite())
+    if json:
+        result_json({"model": str(parser.reference), **scores.as_dict()})
+    else:
+        result(f"{parser.reference}\n\n{scores.text()}")
