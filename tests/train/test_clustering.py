@@ -86,7 +86,7 @@ def test_unsmoothed_tables_are_relative_frequencies_of_clusters(small: Examples)
 def test_the_rules_of_a_state_sum_to_one(small: Examples, smoothing: bool) -> None:
     """Smoothing takes from a rule only what it gives to other states of the same rule, so the sum
     is one on average over states; without it, for every state."""
-    _, grammar, _, _ = small
+    grammar = small.grammar
     config = ClusteringConfig(states=4, examples=4, smoothing=smoothing, terms=16)
     tables, clusters, error = learned(small, config)
     assert error < 1e-2
