@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lpcfg.cancel import Stop
-from lpcfg.engine.exact.inside_outside import inside, tree_probability
+from lpcfg.engine.exact.inside_outside import inside, outside, tree_probability
 from lpcfg.engine.pruned.decode import OBJECTIVES
 from lpcfg.errors import DeadlineError, InputError, Stopped
 from lpcfg.models.calibration_map import MonotoneMap
@@ -441,6 +441,29 @@ def test_raw_marginals_are_of_the_grammars_own_symbols() -> None:
     expected = raw.log_probability + math.log(top.probability)
     assert top.log_magnitude == pytest.approx(expected, abs=1e-6)
     assert top.sign == raw.sign
+
+
+def test_raw_marginals_have_the_signs_and_magnitudes_of_the_exact_engine() -> None:
+    """Under numbers of all signs, whose sums cancel to no less than a hundredth of their terms."""
+    model = small_models.spectral()
+    rng = np.random.default_rng(1)
+    sides = {name: getattr(model.members[0], name) for name in ("parent", "left", "right")}
+    noisy = {name: x * (1 + rng.standard_normal(len(x))) for name, x in sides.items()}
+    member = replace(model.members[0], **noisy)
+    parser = Parser(replace(model, members=(member,)), thresholds=NOTHING_OUT)
+    negative = 0
+    for asked in (one for one in SENTENCES[::10] if len(one.tokens) <= 8):
+        found = parser.marginals(asked, raw=True)
+        right = outside(inside(member, parser._emissions(asked)))
+        whole = right.probability
+        assert found.sign == whole.sign
+        for one in found.spans:
+            mu = right.span(model.grammar.symbol_ids[one.label], one.start, one.end)
+            expected = mu.sign * math.exp(mu.log - whole.log)
+            share = one.sign * math.exp(one.log_magnitude - whole.log)
+            assert share == pytest.approx(expected, abs=ROUNDING)
+            negative += expected * whole.sign < -ROUNDING
+    assert negative > 5  # otherwise nothing here tells signs from magnitudes
 
 
 def test_calibration_changes_probabilities_and_nothing_else() -> None:

@@ -243,22 +243,44 @@ def test_raw_marginals_are_the_items() -> None:
     }
 
 
-def test_signs_are_told_and_probabilities_clipped() -> None:
-    """An item below zero, one above one and one of nothing, under a negative p(x)."""
+def test_raw_marginals_are_signed_and_probabilities_are_votes() -> None:
+    """Ratios below zero, above one and of zero, as a member gives them, under a negative p(x)."""
     found = read()
-    item = np.full(len(found.chart.symbol), 0.5)
-    item[:3] = -0.25, 1.5, 0.0
-    posteriors = replace(found.answers.posteriors, item=item, sign=-1, log_probability=-7.0)
+    ratio = np.full(len(found.chart.symbol), 0.5)
+    ratio[:3] = -0.25, 1.5, 0.0
+    votes = np.abs(ratio) / 1.5
+    posteriors = replace(
+        found.answers.posteriors, item=votes, ratio=ratio, sign=-1, log_probability=-7.0
+    )
     table = SpanTable.of(posteriors, None, GRAMMAR, None)
     chart = found.chart
     rows = {(one.label, one.start, one.end): one for one in table.spans(0.0, None)}
     first, second, third = (
         rows[GRAMMAR.symbols[chart.symbol[t]], chart.start[t], chart.end[t]] for t in range(3)
     )
-    assert (first.probability, first.sign) == (0.0, 1)
+    assert (first.probability, first.sign) == (pytest.approx(0.25 / 1.5), 1)
     assert first.log_magnitude == pytest.approx(math.log(0.25) - 7.0)
     assert (second.probability, second.sign) == (1.0, -1)
+    assert second.log_magnitude == pytest.approx(math.log(1.5) - 7.0)
     assert (third.probability, third.sign, third.log_magnitude) == (0.0, 0, -math.inf)
+    assert posteriors.clipped_mass == 0.75  # outside of [0, 1]: .25 below and .5 above
+
+
+def test_raw_marginals_of_a_label_add_up_with_their_signs() -> None:
+    """S over all words is `S|VP` and `S|VP|NP`, one below zero: μ is their sum, votes add up."""
+    found = read()
+    chart = found.chart
+    spans = zip(chart.symbol, chart.start, chart.end, strict=True)
+    there = [t for t, (a, start, end) in enumerate(spans) if a in (2, 3) and (start, end) == (0, 4)]
+    assert len(there) == 2
+    ratio = found.answers.posteriors.ratio.copy()
+    ratio[there] = 0.75, -0.125
+    posteriors = replace(found.answers.posteriors, item=np.abs(ratio), ratio=ratio)
+    table = SpanTable.of(posteriors, Labels.of(GRAMMAR), GRAMMAR, None)
+    (one,) = (one for one in table.spans(0.0, {(0, 4)}) if one.label == "S")
+    assert (one.sign, one.probability) == (1, pytest.approx(0.875))
+    mu = 0.625 * math.exp(posteriors.log_probability)
+    assert one.log_magnitude == pytest.approx(math.log(mu))
 
 
 def test_calibration_maps_constituents_and_not_tags() -> None:

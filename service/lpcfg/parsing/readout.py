@@ -177,7 +177,7 @@ class Answers:
         return found
 
     def _shares(self, items: Ints) -> Doubles:
-        """The signed posterior of every label of these items, over its span."""
+        """Sum the votes for every label of these items, over its span."""
         labels = self.labels
         shares: Doubles = kernels.shared_posteriors(
             self.posteriors.pruned.chart,
@@ -189,8 +189,8 @@ class Answers:
         return shares
 
     def calibrated(self, shares: Doubles) -> Doubles:
-        """Signed posteriors as probabilities."""
-        clipped = np.clip(shares, 0.0, 1.0)
+        """Cut votes off at 1, and apply the model's calibration map."""
+        clipped = np.minimum(shares, 1.0)
         return clipped if self.calibration is None else self.calibration.apply(clipped)
 
     def _probability(self, derivation: Derivation) -> tuple[int, float]:
@@ -202,9 +202,11 @@ class Answers:
 
 @dataclass(frozen=True, eq=False)
 class SpanTable:
-    """Posteriors of names (labels, or symbols) over spans: rows of name, start, end and ratio.
+    """Posteriors of names (labels, or symbols) over spans: rows of name, start, end and numbers.
 
-    `uncalibrated` is the probability before the model's map.
+    `ratio` is the signed μ / p(x), `vote` what the members' magnitudes make of it (see `fine`);
+    both are sums over the items that share the name and the span. `uncalibrated` is the vote cut
+    off at 1, `probability` the same after the model's calibration map.
     """
 
     names: Sequence[str]
@@ -212,6 +214,7 @@ class SpanTable:
     start: Ints
     end: Ints
     ratio: Doubles
+    vote: Doubles
     uncalibrated: Doubles
     probability: Doubles
     posteriors: Posteriors
@@ -233,8 +236,11 @@ class SpanTable:
         outer_first = chart.start[rows] * (posteriors.pruned.length + 1) - chart.end[rows]
         keys = outer_first.astype(np.int64) * len(names) + name
         _, first, row_of = np.unique(keys, return_index=True, return_inverse=True)
-        ratio = np.bincount(row_of, posteriors.item[rows], len(first)).astype(np.float64)
-        uncalibrated: Doubles = np.clip(ratio, 0.0, 1.0)
+        ratio, vote = (
+            np.bincount(row_of, of_item[rows], len(first)).astype(np.float64)
+            for of_item in (posteriors.ratio, posteriors.item)
+        )
+        uncalibrated: Doubles = np.minimum(vote, 1.0)
         items = rows[first]
         return cls(
             names,
@@ -242,6 +248,7 @@ class SpanTable:
             chart.start[items],
             chart.end[items],
             ratio,
+            vote,
             uncalibrated,
             uncalibrated if calibration is None else calibration.apply(uncalibrated),
             posteriors,
@@ -284,7 +291,7 @@ class SpanTable:
         """Every span with the expected number of names over it."""
         places = np.stack([self.start, -self.end], axis=1)
         distinct, row_of = np.unique(places, axis=0, return_inverse=True)
-        expected = np.bincount(row_of, np.clip(self.ratio, 0.0, 1.0), len(distinct))
+        expected = np.bincount(row_of, self.uncalibrated, len(distinct))
         return tuple(
             Cell(start, -end, share)
             for (start, end), share in zip(distinct.tolist(), expected.tolist(), strict=True)

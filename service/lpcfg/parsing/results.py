@@ -104,9 +104,11 @@ class Analysis:
 
 @dataclass(frozen=True, slots=True)
 class SpanMarginal:
-    """A label over a span: μ / p(x) clipped to [0, 1] (and calibrated), and μ itself.
+    """A label over a span: how probable it is, and its raw marginal μ.
 
-    `sign` and `log_magnitude` are of the raw μ.
+    `probability` is made of votes, the members' magnitudes |μ| / |p(x)|, and is in [0, 1]. `sign`
+    and `log_magnitude` are those of μ = (the members' mean signed μ / p(x)) · p(x), which may be
+    negative or above p(x).
     """
 
     label: str
@@ -128,7 +130,11 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Marginals:
-    """The posterior of labelled spans of one sentence, and how much of it was clipped."""
+    """The posteriors of labelled spans of one sentence.
+
+    `clipped_mass` says how far the items' mean signed μ / p(x) lie outside of [0, 1], all together.
+    Votes have no such part: it measures how far from probabilities the spectral estimates are.
+    """
 
     sentence: Sentence
     status: Status

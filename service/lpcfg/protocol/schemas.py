@@ -380,7 +380,9 @@ class MarginalsResponse(_Answer):
     tokens: list[PlainToken]
     log_probability: float | None
     sign: int | None
-    clipped_mass: float = Field(description="posterior mass outside [0, 1] that was cut off")
+    clipped_mass: float = Field(
+        description="how far the signed posteriors μ / p(x) lie outside of [0, 1], all together"
+    )
     spans: list[SpanAnswer]
     cells: list[CellAnswer]
 

@@ -6,6 +6,9 @@ trees and the served probabilities come from the mean of the members' *votes*. A
 the magnitudes of its posteriors, all divided by the largest one if that is above 1. Without this, a
 member whose p(x) nearly cancelled would have huge posteriors and outvote the others (on gum/dev,
 four members: F1 82.2 with votes, 81.4 with plain means). All means over members use their weights.
+
+So a negative posterior is not clipped to 0: it votes with its magnitude, in trees (NAACL 3.3) and
+in served probabilities alike. `ratio` keeps the signs, for raw marginals and `clipped_mass`.
 """
 
 import math
