@@ -23,6 +23,7 @@ from lpcfg.cli import (
     sample,
     score,
     serve,
+    similarity,
     train,
     treebank,
     words,
@@ -47,6 +48,7 @@ app.add_typer(models.app, name="models")
 app.add_typer(treebank.app, name="treebank")
 app.add_typer(lm.app, name="lm")
 app.add_typer(words.app, name="words")
+app.add_typer(similarity.app, name="similarity")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

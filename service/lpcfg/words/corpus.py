@@ -36,8 +36,6 @@ MAX_CHUNKS = 1_000_000
 MAX_WORDS = 2_000_000
 """Distinct words counted at a time: about 300 MB. Beyond, the rarest are forgotten."""
 
-_LETTERS = re.compile(r"([A-Za-z]++)([,;:])?+\Z")
-_FUSED = frozenset({"cannot", "gonna", "gotta", "wanna", "gimme", "lemme"})
 _CLOSING = frozenset({"''", "'", "-RRB-", "-RSB-", "]", ")"})
 _STOPS = frozenset({".", "!", "?", "..."})
 _BEGINNING = re.compile(r"[(\[]*+[\"“”„«`‘'(\[A-Z]")
@@ -54,9 +52,6 @@ def treebank_sentences(sources: Iterable[Source]) -> Iterator[tuple[str, ...]]:
 
 def tokens_of_chunk(chunk: str) -> tuple[str, ...]:
     """The forms of the tokens in text without white space, as they are within a sentence."""
-    plain = _LETTERS.match(chunk)
-    if plain and plain[1].lower() not in _FUSED:
-        return (plain[1], plain[2]) if plain[2] else (plain[1],)
     return tuple(token.form for token in tokenize(f"x {chunk} x")[1:-1])
 
 

@@ -11,7 +11,8 @@ inside a word become `_`.
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -26,15 +27,95 @@ from lpcfg.words.context import Contexts
 from lpcfg.words.eigenwords import Eigenwords, fold
 
 SUFFIX = ".safetensors"
-KEY = "eigenwords"
+KIND = "eigenwords"
 VERSION = 1
 
-_AGAIN = "name a file that `lpcfg words train` wrote, or train again"
+Tensors = Mapping[str, NDArray[Any]]
 
 
 def save(words: Eigenwords, path: Path) -> None:
     """Write eigenwords, atomically: as safetensors if the name ends so, else as word2vec's text."""
-    data = _packed(words) if path.suffix == SUFFIX else _text(words).encode()
+    if path.suffix == SUFFIX:
+        rates = words.contexts.rates if words.contexts else ()
+        write_tensors(path, KIND, tensors_of(words), {"rates": rates})
+    else:
+        _write(path, _text(words).encode())
+
+
+def load(path: Path) -> Eigenwords:
+    """Read what `save` wrote, or any vectors in word2vec's text format, also .gz."""
+    if path.suffix != SUFFIX:
+        return _read_text(path)
+    tensors, facts = read_tensors(path, KIND)
+    with contradictions_named(path):
+        return words_of(tensors, tuple(facts["rates"]))
+
+
+def tensors_of(words: Eigenwords) -> dict[str, NDArray[Any]]:
+    """Name the arrays that hold eigenwords."""
+    text = "".join(f"{word}\n" for word in words.words).encode()
+    tensors: dict[str, NDArray[Any]] = {
+        "words": np.frombuffer(text, np.uint8),
+        "vectors": words.vectors,
+    }
+    if words.contexts is not None:
+        tensors |= {"left": words.contexts.left, "right": words.contexts.right}
+    return tensors
+
+
+def words_of(tensors: Tensors, rates: tuple[float, ...]) -> Eigenwords:
+    """Build eigenwords from the arrays that `tensors_of` named."""
+    words = tuple(tensors["words"].tobytes().decode().split("\n")[:-1])
+    contexts = Contexts(rates, tensors["left"], tensors["right"]) if rates else None
+    return Eigenwords(words, tensors["vectors"], contexts)
+
+
+def write_tensors(path: Path, kind: str, tensors: Tensors, facts: Mapping[str, object]) -> None:
+    """Write a .safetensors file of some kind, atomically; the same content has the same bytes."""
+    sealed = {"version": VERSION, **facts, "sha256": _digest(tensors)}
+    _write(path, safetensors.numpy.save(dict(tensors), {kind: json.dumps(sealed)}))
+
+
+def read_tensors(path: Path, kind: str) -> tuple[Tensors, dict[str, Any]]:
+    """Read what `write_tensors` wrote; what is torn, altered or of another kind is refused."""
+    try:
+        with safetensors.safe_open(path, "numpy") as file:
+            facts = json.loads((file.metadata() or {}).get(kind, "{}"))
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except OSError as error:
+        raise StoreError(
+            f"expected a readable file of {kind}, got {error.strerror or error!s} at {path}: "
+            "check the path and its permissions"
+        ) from error
+    except (safetensors.SafetensorError, ValueError) as error:
+        raise StoreError(
+            f"expected {kind} in {path}, got a torn or foreign file ({error}): {_AGAIN}"
+        ) from error
+    if facts.get("version") != VERSION:
+        raise StoreError(
+            f"expected {kind} of version {VERSION} in {path}, got {facts.get('version')}: {_AGAIN}"
+        )
+    if facts.get("sha256") != _digest(tensors):
+        raise StoreError(
+            f"expected {kind} as they were written in {path}, got others (their SHA-256 differs): "
+            "restore the file from a copy or train again"
+        )
+    return tensors, facts
+
+
+@contextmanager
+def contradictions_named(path: Path) -> Iterator[None]:
+    """Say of a file whose parts do not fit each other that it is this one."""
+    try:
+        yield
+    except (GrammarError, KeyError, TypeError, ValueError) as error:
+        raise StoreError(f"{path}: {error}: {_AGAIN}") from error
+
+
+_AGAIN = "name a file that this command's `train` wrote, or train again"
+
+
+def _write(path: Path, data: bytes) -> None:
     try:
         write_whole(path, data)
     except OSError as error:
@@ -44,67 +125,12 @@ def save(words: Eigenwords, path: Path) -> None:
         ) from error
 
 
-def load(path: Path) -> Eigenwords:
-    """Read what `save` wrote, or any vectors in word2vec's text format, also .gz."""
-    return _unpacked(path) if path.suffix == SUFFIX else _read_text(path)
-
-
-def _packed(words: Eigenwords) -> bytes:
-    text = "".join(f"{word}\n" for word in words.words).encode()
-    tensors: dict[str, NDArray[Any]] = {
-        "words": np.frombuffer(text, np.uint8),
-        "vectors": words.vectors,
-    }
-    rates: tuple[float, ...] = ()
-    if words.contexts is not None:
-        rates = words.contexts.rates
-        tensors |= {"left": words.contexts.left, "right": words.contexts.right}
-    facts = {"version": VERSION, "rates": rates, "sha256": _digest(tensors)}
-    return safetensors.numpy.save(tensors, {KEY: json.dumps(facts)})
-
-
-def _digest(tensors: Mapping[str, NDArray[Any]]) -> str:
+def _digest(tensors: Tensors) -> str:
     digest = hashlib.sha256()
     for name in sorted(tensors):
         digest.update(f"{name} {tensors[name].dtype} {tensors[name].shape} ".encode())
         digest.update(np.ascontiguousarray(tensors[name]).data)
     return digest.hexdigest()
-
-
-def _unpacked(path: Path) -> Eigenwords:
-    try:
-        with safetensors.safe_open(path, "numpy") as file:
-            facts = json.loads((file.metadata() or {}).get(KEY, "{}"))
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except OSError as error:
-        raise StoreError(
-            f"expected a readable file of vectors, got {error.strerror or error!s} at {path}: "
-            "check the path and its permissions"
-        ) from error
-    except (safetensors.SafetensorError, ValueError) as error:
-        raise StoreError(
-            f"expected vectors in {path}, got a torn or foreign file ({error}): {_AGAIN}"
-        ) from error
-    if facts.get("version") != VERSION:
-        raise StoreError(
-            f"expected eigenwords of version {VERSION} in {path}, got {facts.get('version')}: "
-            f"{_AGAIN}"
-        )
-    if facts.get("sha256") != _digest(tensors):
-        raise StoreError(
-            f"expected vectors as they were written in {path}, got others (their SHA-256 differs): "
-            "restore the file from a copy or train again"
-        )
-    try:
-        return _built(tensors, tuple(facts["rates"]))
-    except (GrammarError, KeyError, ValueError) as error:
-        raise StoreError(f"{path}: {error}: {_AGAIN}") from error
-
-
-def _built(tensors: Mapping[str, NDArray[Any]], rates: tuple[float, ...]) -> Eigenwords:
-    words = tuple(tensors["words"].tobytes().decode().split("\n")[:-1])
-    contexts = Contexts(rates, tensors["left"], tensors["right"]) if rates else None
-    return Eigenwords(words, tensors["vectors"], contexts)
 
 
 def _text(words: Eigenwords) -> str:

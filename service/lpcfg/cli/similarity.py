@@ -1,0 +1,114 @@
+"""`lpcfg similarity`: how similar two sentences are."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from lpcfg.cli.options import Json
+from lpcfg.cli.terminal import check_output, result, result_json, result_table
+
+app = typer.Typer(
+    help="Learn from people's scores how similar two sentences are, and score pairs.",
+    epilog="Example: lpcfg similarity score similarity.safetensors pairs.txt",
+    no_args_is_help=True,
+)
+
+Measure = Annotated[Path, typer.Argument(metavar="MEASURE", help="What `similarity train` wrote.")]
+Pairs = Annotated[
+    list[Path],
+    typer.Option(metavar="FILE", help="A pair a line, a tab between sentences; several times."),
+]
+Scores = Annotated[
+    list[Path],
+    typer.Option(metavar="FILE", help="A number a line, for each --pairs in the same order."),
+]
+
+
+@app.command(
+    epilog="Example: lpcfg similarity train --pairs pairs.txt --scores scores.txt "
+    "--words words.safetensors --output similarity.safetensors"
+)
+def train(
+    pairs: Pairs,
+    scores: Scores,
+    output: Annotated[
+        Path, typer.Option(metavar="FILE.safetensors", help="Where the measure goes.")
+    ],
+    words: Annotated[
+        Path | None,
+        typer.Option(metavar="VECTORS", help="Eigenwords; without, surface metrics alone."),
+    ] = None,
+    highest: Annotated[float, typer.Option(help="The scale goes from 0 to this.")] = 5.0,
+    json: Json = False,
+) -> None:
+    """Learn a measure from pairs of sentences and people's scores and write it to a file."""
+    from lpcfg.words.files import load
+    from lpcfg.words.similarity import train_similarity
+
+    sets = _sets(pairs, scores)
+    check_output(output)
+    measure = train_similarity(
+        [pair for found, _ in sets for pair in found],
+        [score for _, gold in sets for score in gold],
+        load(words) if words else None,
+        scale=(0.0, highest),
+    )
+    measure.save(output)
+    count = sum(len(found) for found, _ in sets)
+    if json:
+        facts = {"pairs": count, "features": measure.columns, "penalty": measure.ridge.penalty}
+        result_json({"path": str(output), **facts})
+    else:
+        result(f"{output}: {len(measure.columns)} features, {count} pairs")
+
+
+@app.command(epilog="Example: lpcfg similarity score similarity.safetensors pairs.txt --json")
+def score(
+    measure: Measure,
+    file: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="FILE", help="A pair a line, a tab between; standard input if left out."
+        ),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Print the score of each pair, a line each; with --json, also which words align."""
+    from lpcfg.words.similarity import Similarity, comparison, read_pairs
+
+    learned = Similarity.load(measure)
+    for pair in read_pairs(file):
+        found = comparison(learned, pair)
+        if json:
+            result_json(found)
+        else:
+            result(f"{found['score']:.3f}")
+
+
+@app.command(
+    epilog="Example: lpcfg similarity evaluate similarity.safetensors --pairs p.txt --scores s.txt"
+)
+def evaluate(measure: Measure, pairs: Pairs, scores: Scores, json: Json = False) -> None:
+    """Print Pearson's correlation with people's scores: of each set, of all, the weighted mean."""
+    from lpcfg.words.similarity import Similarity, correlations
+
+    found = correlations(Similarity.load(measure), _sets(pairs, scores))
+    names = [path.name for path in pairs]
+    if json:
+        sets = dict(zip(names, found.sets, strict=True))
+        result_json({"sets": sets, "all": found.all, "mean": found.mean})
+    else:
+        rows = [*zip(names, found.sets, strict=True), ("ALL", found.all), ("mean", found.mean)]
+        result_table((name, f"{value:.4f}") for name, value in rows)
+
+
+def _sets(pairs: list[Path], scores: list[Path]) -> list[tuple[list[tuple[str, str]], list[float]]]:
+    """Pairs and scores of each set."""
+    from lpcfg.words.similarity import read_set
+
+    if len(pairs) != len(scores):
+        raise typer.BadParameter(
+            f"expected as many --scores as --pairs, got {len(scores)} and {len(pairs)}"
+        )
+    return [read_set(one, two) for one, two in zip(pairs, scores, strict=True)]
