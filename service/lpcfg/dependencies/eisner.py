@@ -21,6 +21,19 @@ LEAST = -1e30
 
 
 @njit(cache=True, nogil=True)
+def bottom_up(heads: Longs) -> Any:
+    """The words from 1 on, the deepest first, from left to right where equally deep."""
+    n = len(heads)
+    depth = np.zeros(n, np.int64)
+    for m in range(n):
+        up = heads[m]
+        while up > 0:
+            depth[m] += 1
+            up = heads[up - 1]
+    return 1 + np.argsort(-depth, kind="mergesort")
+
+
+@njit(cache=True, nogil=True)
 def _plus(a: float, b: float) -> Any:
     """log(e^a + e^b)."""
     if a < b:

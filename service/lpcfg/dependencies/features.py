@@ -22,10 +22,11 @@ Keys = NDArray[np.uint32]
 FACTS = ("form", "lower", "end", "tag", "coarse")
 """Of a word: itself and in lower case (of a rare one its shape and last letters), its last three
 letters, its tag `UPOS|XPOS`, and UPOS alone."""
+TAG, COARSE = FACTS.index("tag"), FACTS.index("coarse")
 PAD = 2
 """Rows before word 0, the root, and behind the last word."""
 DISTANCES = np.array([1, 2, 3, 4, 5, 7, 10, 15, 20, 30], np.int64)
-_ANCHORS = "hmsglr"
+_ANCHORS = "hm"
 _BEYOND = 7  # any number: what facts of places beyond the sentence are
 
 
@@ -126,26 +127,6 @@ ARC = Templates.of(
     h.form m.tag m+1.lower
     m.form h.coarse m+1.form
     m.form m-1.form h.coarse
-    """
-)
-
-SIBLING = Templates.of(
-    """
-    h.tag s.tag m.tag
-    s.tag m.tag
-    s.tag m.tag +distance
-    s.form m.tag
-    s.tag m.form
-    s.form m.form
-    h.coarse s.form m.tag
-    h.coarse s.tag m.form
-    h.form s.tag m.tag
-    h.form s.coarse m.coarse
-    h.lower s.lower m.lower
-    h.tag s.coarse m.tag +distance
-    h.tag s.tag m-1.tag m.tag
-    h.tag s.tag s+1.tag m.tag
-    h.tag s.tag m.tag m+1.tag
     """
 )
 

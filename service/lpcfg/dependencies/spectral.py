@@ -34,6 +34,7 @@ from numba import njit
 from scipy.sparse.linalg import svds
 
 from lpcfg.dependencies.arcs import Arcs, modifiers
+from lpcfg.dependencies.eisner import bottom_up
 from lpcfg.dependencies.vocabulary import Vocabulary
 from lpcfg.engine.exact.scaled import SignedLog
 from lpcfg.errors import TrainingError
@@ -178,19 +179,6 @@ class Operators:
         """Sign and log |p| of every candidate, a row of heads each."""
         x = self.words[np.asarray(words, np.int64)]
         return _trees(self.c_one, self.c_inf, self.up, self.d, x, candidates)  # type: ignore[no-any-return]
-
-
-@njit(cache=True, nogil=True)
-def bottom_up(heads: Longs) -> Any:
-    """The words from 1 on, the deepest first, from left to right where equally deep."""
-    n = len(heads)
-    depth = np.zeros(n, np.int64)
-    for m in range(n):
-        up = heads[m]
-        while up > 0:
-            depth[m] += 1
-            up = heads[up - 1]
-    return 1 + np.argsort(-depth, kind="mergesort")
 
 
 @njit(cache=True, nogil=True)

@@ -1,0 +1,175 @@
+"""Learning the network: log likelihood of trees, relations and tags, by Adam (Kingma and Ba 2015).
+
+The loss of a sentence is −log p(tree) of a conditional random field over projective trees, and
+−log p of every word's relation and tag. Parts of each layer are left out at random, and whole
+words: their rows, or their eigenwords.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from lpcfg.dependencies import eisner
+from lpcfg.dependencies.gradients import Gradients, backward, by_arcs, by_relations, forward
+from lpcfg.dependencies.network import (
+    Batch,
+    Parameters,
+    Sizes,
+    arc_parts,
+    arc_scores,
+    batch_of,
+    initial,
+    log_shares,
+    relation_hidden,
+)
+from lpcfg.grammar.tables import Longs, Singles
+
+
+class Example(NamedTuple):
+    """A sentence to learn from: rows of facts, heads, and numbers of relations and tags."""
+
+    rows: Longs
+    heads: Longs
+    relations: Longs
+    tags: Longs
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How the network learns; figures are on gum-dep/dev."""
+
+    layer: int = 128
+    arc: int = 128
+    relation: int = 64
+    epochs: int = 14
+    batch: int = 8
+    rate: float = 2e-3
+    """Of Adam; it falls in a straight line to a twentieth"""
+    left_out: float = 0.33
+    """The share of every layer's numbers"""
+    words_left_out: float = 0.15
+
+
+class Adam:
+    """Steps of Adam; of a table only the rows that a batch has move."""
+
+    def __init__(self, parameters: dict[str, Singles]) -> None:
+        self.parameters = parameters
+        self._first = {name: np.zeros_like(x) for name, x in parameters.items()}
+        self._second = {name: np.zeros_like(x) for name, x in parameters.items()}
+        self._steps = 0
+
+    def step(self, gradients: Gradients, rate: float) -> None:
+        self._steps += 1
+        rate *= (1 - SECOND**self._steps) ** 0.5 / (1 - FIRST**self._steps)
+        for name, gradient in gradients.items():
+            if not isinstance(gradient, tuple):
+                self._move(name, slice(None), gradient, rate)
+                continue
+            rows, inverse = np.unique(gradient[0], return_inverse=True)
+            together = np.zeros((len(rows), gradient[1].shape[1]), np.float32)
+            np.add.at(together, inverse, gradient[1])
+            together[rows == 0] = 0  # row 0 stays zero: it stands for nothing known
+            self._move(name, rows, together, rate)
+
+    def _move(self, name: str, rows: Longs | slice, gradient: Singles, rate: float) -> None:
+        first = FIRST * self._first[name][rows] + (1 - FIRST) * gradient
+        second = SECOND * self._second[name][rows] + (1 - SECOND) * gradient**2
+        self._first[name][rows], self._second[name][rows] = first, second
+        self.parameters[name][rows] -= np.float32(rate) * first / (np.sqrt(second) + 1e-8)
+
+
+FIRST, SECOND = 0.9, 0.99
+"""Adam's β₁ and β₂."""
+
+
+def learn(
+    examples: Sequence[Example],
+    table_rows: dict[str, int],
+    vectors: Singles,
+    classes: tuple[int, int],
+    settings: Settings,
+    *,
+    seed: int,
+    on_epoch: Callable[[int, float], None] = lambda _epoch, _loss: None,
+) -> Parameters:
+    """Learn parameters; `classes` are the numbers of relations and tags. The same for a seed."""
+    sizes = Sizes(settings.layer, settings.arc, settings.relation, *classes)
+    random = np.random.default_rng([seed, 1])
+    adam = Adam(initial(table_rows, vectors.shape[1], sizes, seed))
+    steps, total = 0, settings.epochs * -(-len(examples) // settings.batch)
+    for epoch in range(settings.epochs):
+        loss = 0.0
+        for chosen in _batches(len(examples), settings.batch, random):
+            gradients, of_batch = derivatives(
+                adam.parameters, [examples[k] for k in chosen], vectors, settings, random
+            )
+            loss += of_batch
+            adam.step(gradients, settings.rate * (1 - 0.95 * steps / total))
+            steps += 1
+        on_epoch(epoch, loss / len(examples))
+    return adam.parameters
+
+
+def _batches(n: int, size: int, random: np.random.Generator) -> Iterator[list[int]]:
+    order = random.permutation(n).tolist()
+    for start in range(0, n, size):
+        yield order[start : start + size]
+
+
+def derivatives(
+    p: Parameters,
+    examples: Sequence[Example],
+    vectors: Singles,
+    settings: Settings,
+    random: np.random.Generator,
+) -> tuple[Gradients, float]:
+    """The derivatives of a batch's loss by all parameters, and the loss."""
+    batch, known = _left_out(batch_of([one.rows for one in examples]), settings, random)
+    first, last, layers = forward(p, batch, vectors[known], settings.left_out, random)
+    out: Gradients = {
+        name: np.zeros_like(x) for name, x in p.items() if not name.startswith(("table", "layer"))
+    }
+    by_first, by_last = np.zeros_like(first), np.zeros_like(last)
+    loss = 0.0
+    for one, start, length in zip(examples, batch.first, batch.length, strict=True):
+        words = slice(start, start + length)
+        states, parts = arc_parts(p, last[words])
+        score = arc_scores(parts)
+        posterior, log_z = eisner.marginals(score)
+        m = np.arange(1, length + 1)
+        loss += log_z - score[one.heads, m].sum()
+        posterior[one.heads, m] -= 1
+        by_states = by_arcs(p, states, parts, posterior, out)
+        hidden = relation_hidden(p, states, one.heads)
+        log, by = _cross_entropy(hidden @ p["relation.out"] + p["relation.bias"], one.relations)
+        loss -= log
+        by_relations(p, states, one.heads, hidden, by, out, by_states)
+        log, by = _cross_entropy(first[words] @ p["tag.out"] + p["tag.bias"], one.tags)
+        loss -= log
+        out["tag.out"] += first[words].T @ by
+        out["tag.bias"] += by.sum(axis=0)
+        by_first[words] = by @ p["tag.out"].T
+        out["root"] += by_states[0]
+        by_last[words] = by_states[1:]
+    backward(p, layers, by_first, by_last, out)
+    return out, loss
+
+
+def _cross_entropy(score: Singles, truth: Longs) -> tuple[float, Singles]:
+    """Σ log p of the truth, and the derivatives of its negative by the scores."""
+    logs = log_shares(score)
+    at = np.arange(len(truth))
+    by = np.exp(logs).astype(np.float32)
+    by[at, truth] -= 1
+    return float(logs[at, truth].sum()), by
+
+
+def _left_out(batch: Batch, settings: Settings, random: np.random.Generator) -> tuple[Batch, Longs]:
+    """The batch without some words, and the rows of its eigenwords, without some others."""
+    rows = batch.rows.copy()
+    rows[random.random(len(rows)) < settings.words_left_out, 0] = 0
+    known = rows[:, -1] * (random.random(len(rows)) >= settings.words_left_out)
+    return batch._replace(rows=rows), known

@@ -1,0 +1,94 @@
+"""A dependency model: what it reads of words, its classes, its networks; and how it is stored."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from lpcfg.dependencies.inputs import FACTS, Inputs
+from lpcfg.dependencies.network import Parameters
+from lpcfg.errors import GrammarError
+from lpcfg.grammar.tables import Singles
+from lpcfg.models.store.files import Bundle
+from lpcfg.models.store.versions import Stored
+
+KIND = "dependencies"
+"""What the manifest's facts say of a model under `kind`."""
+
+
+@dataclass(frozen=True, eq=False)
+class DependencyModel:
+    """Networks whose scores are averaged, over the same inputs and the same classes.
+
+    Scores of arcs are multiplied by `sharpness` before they become probabilities.
+    """
+
+    inputs: Inputs
+    relations: tuple[str, ...]
+    tags: tuple[str, ...]
+    members: tuple[Parameters, ...]
+    sharpness: float = 1.0
+
+    @cached_property
+    def vectors(self) -> Singles:
+        """Eigenwords by the inputs' rows."""
+        return self.inputs.vectors.astype(np.float32) * np.float32(Inputs.STEP)
+
+
+def to_bundle(model: DependencyModel, *, facts: Mapping[str, object], card: str) -> Bundle:
+    """What the store keeps: parameters in half precision, eigenwords in bytes, names as JSON."""
+    tensors: dict[str, Any] = {"vectors": model.inputs.vectors}
+    for k, member in enumerate(model.members):
+        for name, array in member.items():
+            tensors[f"members.{k}.{name}"] = array.astype(np.float16)
+    described: dict[str, object] = {
+        "kind": KIND,
+        "names": {fact: list(model.inputs.names[fact]) for fact in FACTS},
+        "folded": list(model.inputs.folded),
+        "relations": list(model.relations),
+        "tags": list(model.tags),
+        "members": len(model.members),
+        "sharpness": model.sharpness,
+    }
+    return Bundle(tensors, described, {"kind": KIND, **facts}, card)
+
+
+def from_bundle(stored: Stored | Bundle) -> DependencyModel:
+    """The model that was stored."""
+    described: dict[str, Any] = dict(stored.grammar)
+    kind = described.get("kind", "constituency")
+    if kind != KIND:
+        raise GrammarError(
+            f"expected a model of dependencies, got one of kind `{kind}`: name a model that "
+            "`lpcfg dep train` made, or use `lpcfg parse`"
+        )
+    try:
+        names = {fact: tuple(described["names"][fact]) for fact in FACTS}
+        members = tuple(
+            _member(f"members.{k}.", stored.tensors) for k in range(described["members"])
+        )
+        return DependencyModel(
+            Inputs(names, tuple(described["folded"]), stored.tensors["vectors"]),
+            tuple(described["relations"]),
+            tuple(described["tags"]),
+            members,
+            described["sharpness"],
+        )
+    except KeyError as error:
+        raise GrammarError(
+            f"expected {error} in the stored model, found "
+            f"{', '.join(sorted({*described, *stored.tensors}))}: publish the model again"
+        ) from error
+
+
+def _member(prefix: str, tensors: Mapping[str, Any]) -> Parameters:
+    found = {
+        name.removeprefix(prefix): np.ascontiguousarray(array, np.float32)
+        for name, array in tensors.items()
+        if name.startswith(prefix)
+    }
+    if not found:
+        raise KeyError(prefix)
+    return found

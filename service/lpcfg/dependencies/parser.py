@@ -1,0 +1,183 @@
+"""Parse sentences into dependency trees, with a probability for every arc.
+
+The tree served has the largest sum of arcs' posteriors (minimum risk): on average it has the most
+right heads. Relations and tags are the likeliest of every word, given the tree.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from lpcfg.cancel import Stop
+from lpcfg.dependencies import eisner
+from lpcfg.dependencies.arcs import ROOT_RELATION, Arcs
+from lpcfg.dependencies.k_best import k_best_trees
+from lpcfg.dependencies.model import DependencyModel, from_bundle
+from lpcfg.dependencies.network import (
+    Batch,
+    Parameters,
+    arc_parts,
+    arc_scores,
+    batch_of,
+    encoded,
+    log_shares,
+    relation_hidden,
+)
+from lpcfg.errors import InputError
+from lpcfg.grammar.tables import Doubles, Longs, Singles
+from lpcfg.models.store.versions import Reference, load
+
+TOGETHER = 16
+"""Sentences that go through the network's layers at once; more are no faster."""
+
+Offsets = tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True)
+class ParsedArcs:
+    """A tree and how sure the model is of it.
+
+    Of word m, element m − 1: `head_probabilities` is of the head, `probabilities` of head and
+    relation together, `tag_probabilities` of the tag. `log_probability` is log p(tree | sentence).
+    """
+
+    arcs: Arcs
+    head_probabilities: tuple[float, ...]
+    probabilities: tuple[float, ...]
+    tag_probabilities: tuple[float, ...]
+    log_probability: float
+
+
+class DependencyParser:
+    """A model that parses. Safe to use from several threads."""
+
+    def __init__(self, model: DependencyModel, reference: Reference | None = None) -> None:
+        self.model = model
+        self.reference = reference
+
+    @classmethod
+    def load(cls, reference: str, store: str | Path) -> "DependencyParser":
+        """The parser of a stored model: NAME, NAME@VERSION, or a path."""
+        stored = load(reference, store)
+        return cls(from_bundle(stored), stored.reference)
+
+    def parse(
+        self,
+        sentences: Sequence[Sequence[str]],
+        offsets: Sequence[Offsets] | None = None,
+        stop: Stop | None = None,
+    ) -> list[ParsedArcs]:
+        """Parse sentences of at least one word each, in order."""
+        result = []
+        for number, found in enumerate(self._computed(sentences, stop)):
+            places = offsets[number] if offsets else ()
+            result.append(self._read_out(tuple(sentences[number]), found, places))
+        return result
+
+    def arc_scores(self, sentences: Sequence[Sequence[str]]) -> list[Doubles]:
+        """The scores of all arcs of every sentence, whose exponents make p(tree | sentence)."""
+        return [found.score for found in self._computed(sentences, None)]
+
+    def k_best(self, words: Sequence[str], k: int) -> list[tuple[tuple[int, ...], float]]:
+        """Heads and log p(tree | sentence) of the k likeliest trees."""
+        [score] = self.arc_scores([words])
+        heads, sums = k_best_trees(score, k)
+        log_z = float(eisner.inside(score)[2])
+        return [
+            (tuple(one), value - log_z)
+            for one, value in zip(heads.tolist(), sums.tolist(), strict=True)
+        ]
+
+    def log_probability(self, words: Sequence[str], heads: Sequence[int]) -> float:
+        """log p(tree | sentence); −inf of a tree that is not projective."""
+        arcs = Arcs(tuple(words), tuple(heads), ("",) * len(words))
+        if not arcs.is_projective:
+            return -np.inf
+        [score] = self.arc_scores([words])
+        total = score[list(heads), np.arange(1, len(words) + 1)].sum()
+        return float(total - eisner.inside(score)[2])
+
+    def _computed(
+        self, sentences: Sequence[Sequence[str]], stop: Stop | None
+    ) -> Iterator["_Computed"]:
+        for number, words in enumerate(sentences):
+            if not words:
+                raise InputError(
+                    f"expected at least one word, got none in sentence {number + 1}: "
+                    "leave empty sentences out"
+                )
+        for start in range(0, len(sentences), TOGETHER):
+            some = sentences[start : start + TOGETHER]
+            batch = batch_of([self.model.inputs.rows(words) for words in some])
+            yield from self._of_batch(batch, stop)
+
+    def _of_batch(self, batch: Batch, stop: Stop | None) -> Iterator["_Computed"]:
+        vectors = self.model.vectors[batch.rows[:, -1]]
+        layers = [(p, *encoded(p, batch, vectors)) for p in self.model.members]
+        for first, length in zip(batch.first, batch.length, strict=True):
+            if stop is not None:
+                stop.check()
+            words = slice(first, first + length)
+            parts = [(p, c[words], *arc_parts(p, e[words])) for p, c, e in layers]
+            score = np.mean([arc_scores(arcs) for *_, arcs in parts], axis=0)
+            tags = np.mean(
+                [log_shares(c @ p["tag.out"] + p["tag.bias"]) for p, c, *_ in parts], axis=0
+            )
+            states = [(p, states) for p, _, states, _ in parts]
+            yield _Computed(score * self.model.sharpness, tags, states)
+
+    def _read_out(self, words: tuple[str, ...], found: "_Computed", offsets: Offsets) -> ParsedArcs:
+        posterior, log_z = eisner.marginals(found.score)
+        heads = eisner.best_tree(posterior)
+        m = np.arange(1, len(words) + 1)
+        of_head = np.minimum(posterior[heads, m], 1.0)
+        labels, of_label = self._relations(found, heads)
+        of_tag = np.exp(found.tags - np.logaddexp.reduce(found.tags, axis=1)[:, None])
+        tags = of_tag.argmax(axis=1)
+        arcs = Arcs(
+            words,
+            tuple(heads.tolist()),
+            labels,
+            tuple(self.model.tags[k] for k in tags),
+            offsets,
+        )
+        return ParsedArcs(
+            arcs,
+            tuple(of_head.tolist()),
+            tuple((of_head * of_label).tolist()),
+            tuple(of_tag.max(axis=1).tolist()),
+            float(found.score[heads, m].sum() - log_z),
+        )
+
+    def _relations(self, found: "_Computed", heads: Longs) -> tuple[tuple[str, ...], Doubles]:
+        """The likeliest relation of every word to its head and its probability given the head.
+
+        The root's word has the relation `root` and no other word has.
+        """
+        score = np.mean(
+            [
+                log_shares(
+                    relation_hidden(p, states, heads) @ p["relation.out"] + p["relation.bias"]
+                )
+                for p, states in found.states
+            ],
+            axis=0,
+        )
+        names = self.model.relations
+        if ROOT_RELATION in names:
+            is_root = np.array([name == ROOT_RELATION for name in names])
+            score = np.where(is_root[None, :] == (heads == 0)[:, None], score, -1e9)
+        score = np.exp(score - np.logaddexp.reduce(score, axis=1)[:, None])
+        best = score.argmax(axis=1)
+        return tuple(names[k] for k in best), score.max(axis=1)
+
+
+@dataclass(frozen=True, eq=False)
+class _Computed:
+    """Of one sentence: arcs' scores, tags' log shares, every member's states."""
+
+    score: Doubles
+    tags: Doubles
+    states: list[tuple[Parameters, Singles]]

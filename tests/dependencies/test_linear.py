@@ -1,0 +1,80 @@
+"""The base parser and its reranker."""
+
+import numpy as np
+
+from lpcfg.dependencies import linear, reranking
+from lpcfg.dependencies.arcs import Arcs
+from lpcfg.dependencies.reranking import Candidates, triples
+from tests.dependencies import trees
+
+WORDS = {"D": ("the", "a"), "N": ("dog", "cat", "bone"), "V": ("saw", "ate"), "P": ("of", "with")}
+
+
+def sentences(count: int, seed: int) -> list[Arcs]:
+    """Sentences of a small language: D N (P D N)? V D N, prepositions modify the noun before."""
+    random = np.random.default_rng(seed)
+    result = []
+    for _ in range(count):
+        tags, heads = ["D", "N"], [2, 0]
+        if random.random() < 0.5:
+            tags += ["P", "D", "N"]
+            heads += [2, 5, 3]
+        verb = len(tags) + 1
+        heads[1] = verb
+        tags += ["V", "D", "N"]
+        heads += [0, verb + 2, verb]
+        words = tuple(str(random.choice(WORDS[tag])) for tag in tags)
+        result.append(trees.arcs_from(tuple(heads), words, tuple(f"{t}|{t}" for t in tags)))
+    return result
+
+
+def test_a_small_language_is_learned_whole() -> None:
+    parser = linear.learn(sentences(200, 0))
+    for arcs in sentences(30, 1):
+        heads, logs = parser.k_best(arcs, 3)
+        assert tuple(heads[0]) == arcs.heads
+        assert np.exp(logs).sum() <= 1 + 1e-9
+        assert logs[0] > np.log(0.9)
+
+
+def test_learning_is_the_same_for_a_seed() -> None:
+    one, other = (linear.learn(sentences(50, 0), seed=3) for _ in range(2))
+    np.testing.assert_array_equal(one.weights, other.weights)
+
+
+def test_triples_of_tags_are_those_of_the_paper() -> None:
+    found = triples((2, 0, 2, 3), ("D", "N", "P", "N"))
+    assert sorted(found) == sorted(["D N P", "L- D N ROOT", "R- P N ROOT", "RR N P N"])
+
+
+def test_a_reranker_learns_what_the_base_parser_cannot_see() -> None:
+    """A verb has at most one noun to its right: no arc alone says so, a triple of tags does."""
+    random = np.random.default_rng(0)
+    gold = sentences(200, 2)
+    examples = []
+    for arcs in gold:
+        wrong = list(arcs.heads)
+        wrong[0] = arcs.root  # the determiner of the first noun hangs from the verb
+        both = np.array([wrong, arcs.heads])
+        base = np.array([[0.0], [0.1 * random.standard_normal()]])  # it knows nothing
+        examples.append(Candidates(arcs, both, base))
+    model = reranking.learn(examples[:150])
+    assert all(model.best(one) == 1 for one in examples[150:])
+    alone = reranking.learn(examples[:150], use_triples=False)
+    assert sum(alone.best(one) == 1 for one in examples[150:]) < 40
+
+
+def test_the_base_score_alone_ranks_as_the_base_parser_does() -> None:
+    parser = linear.learn(sentences(100, 0))
+    examples = []
+    for arcs in sentences(20, 3):
+        heads, logs = parser.k_best(arcs, 5)
+        examples.append(Candidates(arcs, heads, logs[:, None]))
+    model = reranking.learn(examples, use_triples=False)
+    assert [model.best(one) for one in examples] == [0] * 20
+
+
+def test_scores_that_are_not_finite_are_far_below() -> None:
+    numbers = np.array([[0.0], [-1.0], [-np.inf]])
+    scaled = reranking.scaled(numbers, np.ones(1))
+    assert scaled.ravel().tolist() == [0.0, -1.0, -reranking.FAR]
