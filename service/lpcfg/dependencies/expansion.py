@@ -24,14 +24,8 @@ from lpcfg.engine.exact.inside_outside import inside, outside
 from lpcfg.errors import InputError, TrainingError
 from lpcfg.grammar.lexicon import Emitter, Lexicon
 from lpcfg.grammar.tables import Doubles, Emissions, Grammar, Tables
-from lpcfg.train.data.treebank import (
-    Forest,
-    forest_of,
-    grammar_of,
-    lexicon_of,
-    node_entries,
-    node_rules,
-)
+from lpcfg.train.data.examples import Examples
+from lpcfg.train.data.treebank import forest_of, lexicon_of
 from lpcfg.train.estimators.registry import Facts, Job, estimator
 from lpcfg.train.stages import Stages
 from lpcfg.trees.binarize import escape
@@ -117,19 +111,10 @@ def learn(
     """Learn an L-PCFG of projective dependency trees by any estimator of the package."""
     if not trees:
         raise TrainingError("expected dependency trees to learn from, got none: give some")
-    forest: Forest = forest_of(map(expand, trees))
+    forest = forest_of(map(expand, trees))
     lexicon = lexicon_of(forest, rare_threshold=rare_threshold, language=language)
-    grammar = grammar_of(forest, lexicon)
     chosen = estimator(name)
-    job = Job(
-        forest,
-        grammar,
-        node_rules(forest, grammar),
-        node_entries(forest, grammar, lexicon),
-        seed,
-        workers,
-        Stages(),
-    )
+    job = Job(Examples.of(forest, lexicon), seed, workers, Stages())
     tables, facts = chosen.estimate(job, chosen.settings() if settings is None else settings)
     return Expanded(tables, lexicon, facts)
 
