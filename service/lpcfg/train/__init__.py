@@ -1,1 +1,1 @@
-"""Learning: from treebanks to published models."""
+"""Training: from treebanks to published models."""

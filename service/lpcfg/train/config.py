@@ -1,4 +1,4 @@
-"""How a model is trained, as one frozen object: from a TOML file, then from options.
+"""The training configuration: one frozen object, from a TOML file and then from options.
 
     rare_threshold = 3
 
@@ -31,7 +31,7 @@ _LEAST = {"sibling_threshold": 0, "rare_threshold": 0, "held_out": 0, "max_depth
 class Member:
     """One estimator of an ensemble, with its own settings.
 
-    `seed` is None for the configuration's seed plus the member's place, counted from 0.
+    A `seed` of None means the configuration's seed plus the member's place, counted from 0.
     """
 
     estimator: str
@@ -47,14 +47,15 @@ class Member:
 
 
 def member(name: str = DEFAULT_ESTIMATOR, **settings: object) -> Member:
-    """A member with some settings and otherwise the defaults of its estimator."""
+    """Create a member with some settings and the defaults of its estimator."""
     return _member({"estimator": name, **settings}, "this member")
 
 
 def default_members() -> tuple[Member, ...]:
-    """What wins on craft/dev and gum/dev at an honest cost: under a minute for CRAFT on two cores.
+    """Return the default members, which are best on craft/dev and gum/dev at a moderate cost.
 
-    With own tags its strict F1 is over a point above the spectral estimator's alone.
+    They take under a minute for CRAFT on two cores. With the model's own tags their strict F1 is
+    over a point above the spectral estimator's alone.
     """
     return (
         member("spectral", states=24),
@@ -66,27 +67,27 @@ def default_members() -> tuple[Member, ...]:
 
 @dataclass(frozen=True)
 class TrainingConfig:
-    """How a model is trained. The defaults are those of `lpcfg train`.
+    """The training configuration. The defaults are those of `lpcfg train`.
 
     horizontal           1 marks intermediate symbols with their last child (`@VP<PP`), 0 does not
-    sibling_threshold    such marks are dropped where seen less often than this
+    sibling_threshold    marks seen less often than this are dropped
     rare_threshold       words seen less often than this share the terminal of their signature;
-                         0 makes every word a terminal and knows no others
-    language             whose signatures: english or neutral
-    tagger               a word's neighbours have a say in its tag, where the parser tags by itself;
-                         never with a rare_threshold of 0
-    held_out             so many trees, but no more than one in ten, are not learned from: they tell
-                         how sure the model may be; 0 leaves probabilities as they are
-    style                rules that bring the trees into one style, by name: see trees/style.py;
+                         0 makes every word a terminal, and unknown words impossible
+    language             the language of the signatures: english or neutral
+    tagger               use a word's neighbours to choose its tag, unless the caller gives one;
+                         has no effect with a rare_threshold of 0
+    held_out             trees to hold out for calibration, but at most one in ten; 0 leaves
+                         probabilities uncalibrated
+    style                rules that bring the trees into one style, by name (see trees/style.py);
                          none leaves them as they were published
     emphasis             how often the trees of each treebank count, in the order of the treebanks;
-                         once each if not given
-    max_depth            nested brackets a tree may have
-    seed                 where all randomness starts
-    exact                stores the members' numbers as they are, not in half precision
-    licence              the treebank's, for the manifest and the card
-    notes                what the card says besides, in Markdown
-    members              the estimators, each over the same grammar and lexicon
+                         once each by default
+    max_depth            the deepest nesting of brackets in a tree
+    seed                 the seed of all random numbers
+    exact                stores the members' numbers in full precision instead of float16
+    licence              the treebank's licence, for the manifest and the card
+    notes                further text for the card, in Markdown
+    members              the estimators, all over the same grammar and lexicon
     """
 
     horizontal: Literal[0, 1] = 1
@@ -122,11 +123,11 @@ class TrainingConfig:
 
     @property
     def chooses_steps(self) -> bool:
-        """Whether some member stops where it is best on held-out trees."""
+        """True if some member stops where it is best on held-out trees."""
         return any(getattr(one.settings, "patience", 0) > 0 for one in self.members)
 
     def seeds(self) -> list[int]:
-        """The seed of every member."""
+        """Return the seed of every member."""
         given = enumerate(self.members)
         return [self.seed + k if m.seed is None else m.seed for k, m in given]
 
@@ -141,7 +142,7 @@ def _check_least(name: str, value: int, least: int) -> None:
 
 
 def read_config(path: str | Path) -> TrainingConfig:
-    """The configuration of a TOML file."""
+    """Read the configuration in a TOML file."""
     try:
         content = tomllib.loads(Path(path).read_text(encoding="utf-8"))
     except tomllib.TOMLDecodeError as error:
@@ -163,7 +164,7 @@ def read_config(path: str | Path) -> TrainingConfig:
 
 
 def config_of(content: Mapping[str, object]) -> TrainingConfig:
-    """The configuration with these keys, and the defaults for all others."""
+    """Build a configuration from these keys, with defaults for all others."""
     given = dict(content)
     members = given.pop("members", None)
     values = _checked(TrainingConfig, given, "the configuration")
@@ -173,11 +174,11 @@ def config_of(content: Mapping[str, object]) -> TrainingConfig:
 
 
 def overridden(config: TrainingConfig, options: Mapping[str, object]) -> TrainingConfig:
-    """The configuration with what options say; those that are None say nothing.
+    """Return the configuration changed by options. Options that are None change nothing.
 
-    `estimator` replaces all members by one. Any other option is a key of the configuration, or
-    a setting of its members: of every one that has it, and at least one must. Where nobody has
-    chosen members, a setting of members is for one spectral estimator instead of the default ones.
+    `estimator` replaces all members by one. Any other option is a key of the configuration, or a
+    setting of its members: of every one that has it, and at least one must. If no members were
+    chosen, a setting of members applies to one spectral estimator instead of the default members.
     """
     given = {name: value for name, value in options.items() if value is not None}
     if "estimator" in given:
@@ -229,7 +230,7 @@ def _member(content: Mapping[str, object], where: str) -> Member:
 
 
 def _checked(kind: type[Any], given: Mapping[str, object], where: str) -> dict[str, Any]:
-    """What was given for a dataclass, every value of its field's type."""
+    """Check the keys and values given for a dataclass against the types of its fields."""
     hints = get_type_hints(kind)
     result = {}
     for name, value in given.items():
@@ -243,7 +244,7 @@ def _checked(kind: type[Any], given: Mapping[str, object], where: str) -> dict[s
 
 
 def _as(hint: Any, value: object, where: str) -> object:
-    """The value as a field of a type holds it."""
+    """Convert the value to the type of its field."""
     if get_origin(hint) is Literal:
         accepted = value in get_args(hint) and type(value) in map(type, get_args(hint))
         wanted = f"one of {', '.join(map(repr, get_args(hint)))}"
@@ -267,5 +268,5 @@ _KINDS = {int: "a whole number", str: "text", bool: "true or false"}
 
 
 def _some(hint: Any) -> Any:
-    """What a value that may be None is otherwise."""
+    """Return the type of a value that may be None, without None."""
     return next(one for one in get_args(hint) if one is not NoneType)

@@ -1,7 +1,7 @@
-"""The members of a model, estimated here or by the workers of a dask.distributed scheduler.
+"""Estimate the members of a model here, or on the workers of a dask.distributed scheduler.
 
-A member is one task. What members learn from is a task of its own, which the scheduler keeps: when
-a worker dies, another does its work again, with the same numbers.
+A member is one task. The data that members learn from are a task of their own, which the scheduler
+keeps. If a worker dies, another one repeats its work and gets the same numbers.
 """
 
 from collections.abc import Iterator, Sequence
@@ -23,7 +23,7 @@ PATIENCE = 30.0
 def map_members(
     jobs: Sequence[Job], members: Sequence[Member], scheduler: str | None = None
 ) -> list[Learned]:
-    """What every member learns from its job, which differ in their seeds and stages alone."""
+    """Estimate every member from its job. Jobs differ only in their seeds and stages."""
     if scheduler is None:
         return [learn(job, member) for job, member in zip(jobs, members, strict=True)]
     with connected(scheduler) as client:
@@ -54,14 +54,14 @@ def _gathered(client: Any, tasks: Sequence[Any]) -> list[tuple[Tables, Facts, li
 
 
 def learn(job: Job, member: Member) -> Learned:
-    """What a member learns, and says of itself."""
+    """Estimate one member. Return its tables and facts."""
     tables, told = estimator(member.estimator).estimate(job, member.settings)
     return tables, {"estimator": member.estimator, "seed": job.seed, **told}
 
 
 @contextmanager
 def connected(address: str) -> Iterator[Any]:
-    """A client of the scheduler at an address, which has at least one worker."""
+    """Connect to the scheduler at an address, which must have at least one worker."""
     try:
         import dask
         from distributed import Client

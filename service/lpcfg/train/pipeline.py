@@ -1,4 +1,4 @@
-"""From treebank files to a published model, stage by stage."""
+"""The training pipeline: from treebank files to a published model, stage by stage."""
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -44,8 +44,10 @@ from lpcfg.trees.style import Style, read_normalized
 from lpcfg.trees.tree import Tree
 
 SPARED = 0.04
-"""A larger share of held-out trees is too much to do without: members then learn from all trees
-once more, and keep the calibration of those that did not."""
+"""The largest share of held-out trees that members may miss.
+
+Above it, members learn once more from all trees, and keep the calibration of those that did not.
+"""
 
 Sources = Source | Sequence[Source]
 
@@ -61,8 +63,8 @@ def train_and_publish(
     scheduler: str | None = None,
     progress: Progress = silent,
 ) -> tuple[Reference, TrainReport]:
-    """Train, and publish the model as the next version of a name: last, and all of it at once."""
-    check_publishable(store, name)  # before all the work, not after
+    """Train, then publish the model as the next version of a name, all of it at once."""
+    check_publishable(store, name)  # fails before the work instead of after it
     stages = Stages(progress)
     model, report = _train(sources, config, dev, workers, scheduler, stages)
     with stages.stage("publish"):
@@ -82,10 +84,10 @@ def train(
     scheduler: str | None = None,
     progress: Progress = silent,
 ) -> tuple[Model, TrainReport]:
-    """The model that a treebank and a configuration give, and how that went.
+    """Train a model from a treebank and a configuration. Also return a report.
 
-    The same model, number by number, whatever the workers, and whether members are learned here or
-    by the workers of the dask.distributed scheduler at an address.
+    The model is the same, number by number, for any number of workers, here or on a
+    dask.distributed scheduler.
     """
     return _train(sources, config, dev, workers, scheduler, Stages(progress))
 
@@ -99,7 +101,7 @@ def _train(
     stages: Stages,
 ) -> tuple[Model, TrainReport]:
     if scheduler is not None:
-        with connected(scheduler):  # before all the work, not after
+        with connected(scheduler):  # fails before the work instead of after it
             pass
     with stages.stage("read") as stage:
         forest = read_forest(
@@ -111,7 +113,7 @@ def _train(
             max_depth=config.max_depth,
         )
         stage.advance(forest.n_trees)
-    gold = None if dev is None else _gold(dev, config, stages)  # told of early if it is malformed
+    gold = None if dev is None else _gold(dev, config, stages)  # read first, to fail early
     learned, trees = split(forest, config.held_out)
     examples, model, facts = _learned(learned, config, trees, workers, scheduler, stages)
     held_out_facts: Facts = {}
@@ -149,7 +151,7 @@ def _learned(
     scheduler: str | None,
     stages: Stages,
 ) -> tuple[Examples, Model, list[Facts]]:
-    """The model that a forest gives, but for its calibration, and what its members say."""
+    """Learn a model from a forest, without calibration. Also return the members' facts."""
     with stages.stage("grammar and lexicon"):
         weighted = _emphasized(forest, config.emphasis)
         lexicon = lexicon_of(
@@ -172,7 +174,7 @@ def _learned(
 
 
 def _emphasized(forest: Forest, emphasis: Sequence[int]) -> Forest:
-    """The forest with the trees of each source as often as its emphasis says."""
+    """Repeat the trees of each source as often as its emphasis says."""
     if not emphasis:
         return forest
     if forest.source.max() >= len(emphasis):
@@ -187,7 +189,7 @@ def _emphasized(forest: Forest, emphasis: Sequence[int]) -> Forest:
 def _coarse_model(
     examples: Examples, lexicon: Lexicon, plain: Forest, config: TrainingConfig
 ) -> Model:
-    """The model as far as counting leads: without members."""
+    """Build the model of counts alone, without members."""
     return Model(
         grammar=examples.grammar,
         lexicon=lexicon,
@@ -221,7 +223,7 @@ def _members(
     scheduler: str | None,
     stages: Stages,
 ) -> tuple[tuple[Tables, ...], list[Facts]]:
-    """The members' tables, none where counts are the whole model, and what each says of itself."""
+    """Estimate the members' tables and facts. There are none if the model is counts alone."""
     alone = len(config.members) == 1
     jobs = [
         Job(
@@ -259,8 +261,10 @@ def _on_dev(
     workers: int,
     stages: Stages,
 ) -> Facts:
-    """What dev has and training has not, and the scores there, words untagged, of the model as it
-    will be stored."""
+    """Evaluate the model as it will be stored on dev files, with untagged words.
+
+    Also count what dev files have and training has not.
+    """
     trees = [tree for _, part in gold for tree in part]
     facts = unseen(forest_of(map(binarize, trees)), unmarked(examples.forest))
     parser = Parser(from_bundle(to_bundle(model, facts={}, card="", exact=config.exact)))
@@ -285,5 +289,5 @@ def _normal(source: Source, config: TrainingConfig) -> list[Tree]:
 
 
 def _short(source: Source) -> str:
-    """A file's name with its folder's, without what is above: `craft/dev.mrg`."""
+    """Shorten a path to the file's and its folder's name: `craft/dev.mrg`."""
     return "/".join(Path(str(source)).parts[-2:])

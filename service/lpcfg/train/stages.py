@@ -1,4 +1,4 @@
-"""What training spends where: seconds, CPU seconds, memory and items of every stage."""
+"""Measure each stage of training: seconds, CPU seconds, memory and items."""
 
 import os
 import resource
@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 
 Progress = Callable[[str, int, int], None]
-"""Called with a stage's name and how many of how many items are done (of 0: nobody knows)."""
+"""Called with a stage's name, the items done, and the number of items (0 if unknown)."""
 
 MEGABYTE = 1_000_000
 # getrusage counts kilobytes, except on a Mac.
@@ -16,15 +16,15 @@ _RSS_UNIT = 1 if os.uname().sysname == "Darwin" else 1024
 
 
 def silent(stage: str, done: int, total: int) -> None:
-    """Progress that nobody watches."""
+    """Ignore progress."""
 
 
 @dataclass(frozen=True)
 class StageRecord:
     """One finished stage.
 
-    CPU seconds are those of this process, all threads, and of the worker processes that ended;
-    stages that go on at the same time count each other's. Peaks are the highest resident memory so
+    CPU seconds are those of this process (all threads) and of the worker processes that ended;
+    stages that run at the same time count each other's. Peaks are the highest resident memory so
     far: of this process, and of the largest worker.
     """
 
@@ -40,7 +40,7 @@ class StageRecord:
 
 
 class Stage:
-    """A stage under way: what works in it counts its items."""
+    """A stage in progress. The code inside it counts its items."""
 
     def __init__(self, name: str, total: int, progress: Progress) -> None:
         self.name = name
@@ -54,7 +54,7 @@ class Stage:
         self._progress(self.name, self.items, self.total)
 
     def follow(self, what: str, done: int, total: int) -> None:
-        """Count along with the only work of this stage, which tells its progress itself."""
+        """Show the progress that the only work of this stage reports itself."""
         del what, total
         self.advance(done - self.items)
 
@@ -68,18 +68,18 @@ class Stages:
         self._prefix = prefix
 
     def under(self, prefix: str) -> "Stages":
-        """The same record, for stages whose names begin with a prefix."""
+        """Return the same record, for stages whose names begin with a prefix."""
         part = Stages(self._progress, f"{self._prefix}{prefix} ")
         part.records = self.records
         return part
 
     def apart(self) -> "Stages":
-        """The same names, in a record of its own that nobody watches."""
+        """Return a separate record with the same names, without progress."""
         return Stages(prefix=self._prefix)
 
     @contextmanager
     def stage(self, name: str, total: int = 0) -> Iterator[Stage]:
-        """Measure what happens inside; a stage that fails leaves no record."""
+        """Measure the code inside. A stage that fails leaves no record."""
         stage = Stage(self._prefix + name, total, self._progress)
         seconds, cpu = time.perf_counter(), _cpu_seconds()
         yield stage
@@ -105,7 +105,7 @@ def _cpu_seconds() -> float:
 
 
 def stage_table(records: Sequence[StageRecord]) -> str:
-    """Stages as a text table, with their sum below."""
+    """Write stages as a text table, with their sum below."""
     rows: list[tuple[str, ...]] = [("stage", "seconds", "CPU s", "items", "peak MB", "worker MB")]
     for record in records:
         peaks = (record.peak_bytes / MEGABYTE, record.worker_peak_bytes / MEGABYTE)

@@ -1,4 +1,4 @@
-"""What a training did, as JSON for the manifest and as text for people."""
+"""Report a training: as JSON for the manifest, and as text for people."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,17 +13,17 @@ from lpcfg.train.stages import StageRecord, stage_table
 
 Facts = Mapping[str, object]
 CARD_ROWS = 12
-"""Labels in a card, the most frequent ones."""
+"""How many labels a card shows: the most frequent ones."""
 
 
 @dataclass(frozen=True)
 class TrainReport:
-    """What was learned from what, how well it does on dev, and what each stage spent.
+    """The data and results of a training, its scores on dev, and the cost of each stage.
 
-    `symbols` counts the nodes of every symbol, the most frequent first. `members` has, for each
-    estimator, its name, seed and what it says of itself. `held_out` says how many trees were not
-    learned from and how sure the model was of their spans, before the map that was fitted to them.
-    `dev` is None where no dev trees were given.
+    `symbols` counts the nodes of every symbol, the most frequent first. `members` has each
+    estimator's name, seed and facts. `held_out` has the number of trees that were held out, and how
+    well the model was calibrated on their spans before the map was fitted. `dev` is None without
+    dev trees.
     """
 
     configuration: Facts
@@ -48,7 +48,7 @@ class TrainReport:
         }
 
     def text(self) -> str:
-        """Sizes, scores and stages, to be read."""
+        """Write sizes, scores and stages as text."""
         parts = [_lines("treebank", {**self.treebank, **self.sizes})]
         parts += [_lines(f"member {k}", _plain(one)) for k, one in enumerate(self.members, start=1)]
         if self.held_out:
@@ -59,7 +59,7 @@ class TrainReport:
 
 
 def card(name: str, report: TrainReport) -> str:
-    """The model's card, in Markdown."""
+    """Write the model's card, in Markdown."""
     members = ", ".join(str(one["estimator"]) for one in report.members)
     about = [
         f"# {name}",
@@ -77,7 +77,7 @@ def card(name: str, report: TrainReport) -> str:
 
 
 def _scores_of(part: Mapping[str, Any]) -> str:
-    """How good a model is on one dev file: overall, by length and by label."""
+    """Write the scores on one dev file: overall, by length and by label."""
     rows = [
         f"## Scores on {part['source']}",
         f"{part['sentences']:,} sentences from bare tokens: strict F1 **{part['f1']:.2f}** "
@@ -99,7 +99,7 @@ def _scores_of(part: Mapping[str, Any]) -> str:
 
 
 def _plain(facts: Facts) -> dict[str, object]:
-    """Facts that fit on a line."""
+    """Keep the facts that fit on a line."""
     return {key: value for key, value in facts.items() if isinstance(value, str | int | float)}
 
 
@@ -115,7 +115,7 @@ def _lines(title: str, facts: Facts) -> str:
 
 
 def sizes(examples: Examples) -> dict[str, int]:
-    """How much of what the treebank has."""
+    """Count the parts of a treebank and of its grammar."""
     forest, grammar = examples.forest, examples.grammar
     seen = np.bincount(examples.node_rule[~forest.is_leaf], minlength=grammar.n_rules)
     return {
@@ -133,17 +133,17 @@ def sizes(examples: Examples) -> dict[str, int]:
 
 
 def symbol_counts(forest: Forest) -> dict[str, int]:
-    """How many nodes every symbol has, the most frequent symbol first."""
+    """Count the nodes of every symbol, the most frequent symbol first."""
     counts = np.bincount(forest.symbol, minlength=len(forest.symbols))
     order = np.argsort(-counts, kind="stable").tolist()
     return {forest.symbols[a]: int(counts[a]) for a in order}
 
 
 def unseen(dev: Forest, train: Forest) -> dict[str, object]:
-    """What dev trees have that training trees have not; both without sibling marks.
+    """Count what dev trees have and training trees have not; both without sibling marks.
 
-    Counted are occurrences: tokens of unknown words, nodes with unknown rules or labels, and
-    trees with at least one such rule.
+    Occurrences are counted: tokens of unknown words, nodes with unknown rules or labels, and trees
+    with at least one such rule.
     """
     number = {name: a for a, name in enumerate(train.symbols)}
     symbol = np.array([number.get(name, -1) for name in dev.symbols], np.int64)[dev.symbol]
@@ -166,7 +166,7 @@ def unseen(dev: Forest, train: Forest) -> dict[str, object]:
 
 
 def _rule_keys(forest: Forest, symbol: Longs) -> Longs:
-    """One number for every in-terminal node's rule, from its symbols' numbers; -1 is allowed."""
+    """Encode each in-terminal node's rule as one number, from its symbols' numbers or -1."""
     inside = np.flatnonzero(~forest.is_leaf)
     base = 1 << 20
     sides = (symbol[at] for at in (inside, forest.left[inside], forest.right[inside]))

@@ -1,8 +1,8 @@
-"""Tags in context, learned from a forest: multinomial logistic regression, one token at a time.
+"""Train the tagger on a forest: multinomial logistic regression, one token at a time.
 
-Steps are Adagrad's, with one sum of squared gradients a row. A share `DROPOUT` of a token's
-features is left out whenever it is learned from: what features have in common with others is
-spread over all of them, and words never seen rely on what is left of their features.
+The steps are Adagrad's, with one sum of squared gradients per row. At each step, a share `DROPOUT`
+of a token's features is left out. This spreads weight over features that overlap, so that words
+never seen can rely on the features they have.
 """
 
 from typing import Any
@@ -17,22 +17,25 @@ from lpcfg.train.data.treebank import Forest
 from lpcfg.train.stages import Stage
 
 ROWS = 1 << 16
-"""Rows that features share: twice as many tag 0.2 % more of gum/dev's tokens right when the model
-is alone, and none more in a parser."""
+"""Rows that features share.
+
+Twice as many tag 0.2 % more of gum/dev's tokens correctly when the tagger is used alone, and none
+more within the parser.
+"""
 GAMMA = 0.6
-"""γ: 0.5 to 0.7 are equally good on gum/dev and craft/dev."""
+"""The tagger's weight g in the lexicon. On gum/dev and craft/dev, 0.5 to 0.7 are equally good."""
 RATE = 0.3
 DROPOUT = 0.4
 TOKENS = 1_200_000
-"""How many tokens to learn from, counting one again in every epoch."""
+"""How many tokens to learn from. A token counts again in every epoch."""
 EPOCHS = (3, 8)
-"""The fewest epochs and the most, however many tokens these are."""
+"""The fewest and the most epochs, for any number of tokens."""
 
 
 def estimate(
     forest: Forest, lexicon: Lexicon, *, seed: int, stage: Stage, rows: int = ROWS
 ) -> TagModel:
-    """The tag model of a forest's leaves, the same bytes for a seed."""
+    """Train the tag model of a forest's leaves. The same seed gives the same bytes."""
     leaves = np.flatnonzero(forest.is_leaf)
     word, gold = forest.word[leaves], lexicon.tag_of[forest.symbol[leaves]]
     start = np.searchsorted(forest.tree[leaves], np.arange(forest.n_trees + 1))
@@ -62,10 +65,10 @@ def learn(
     draw: int,
     dropout: float,
 ) -> Any:
-    """One epoch, trees in this order; the mean of −log p(t | x, neighbours), before each step.
+    """Run one epoch over trees in this order. Return the mean of −log p(t | x, neighbours).
 
-    Words are start[s] : start[s + 1] of tree s, `draw` is where the random numbers start, and
-    `dropout` the share of features that is left out.
+    The log is taken before each step. The words of tree s are start[s] : start[s + 1], `draw` is
+    where the random numbers start, and `dropout` the share of features that is left out.
     """
     tags = weight.shape[1]
     rows, share = np.empty(len(TEMPLATES), np.int64), np.empty(tags, np.float32)
@@ -76,7 +79,7 @@ def learn(
             feature_rows(sentence, i, len(weight), rows)
             kept = 0
             for k in range(len(rows)):
-                draw = (draw * 0x5DEECE66D + 11) & 0xFFFFFFFFFFFF  # 48 bits, the highest are best
+                draw = (draw * 0x5DEECE66D + 11) & 0xFFFFFFFFFFFF  # 48 bits
                 if draw >= dropout * 2.0**48:
                     rows[kept] = rows[k]
                     kept += 1
@@ -97,7 +100,7 @@ def learn(
             square = np.float32(0.0)
             for t in range(tags):
                 square += share[t] * share[t]
-            if square < 1e-6:  # as good as certain
+            if square < 1e-6:  # the right tag is almost certain
                 continue
             for k in range(kept):
                 squares[rows[k]] += square

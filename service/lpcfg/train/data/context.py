@@ -1,4 +1,4 @@
-"""What stands beside constituents: the counts behind the coarse pass's estimates."""
+"""Count what stands beside constituents, for the coarse pass's estimates."""
 
 import numpy as np
 
@@ -8,18 +8,18 @@ from lpcfg.grammar.tables import Doubles, Ints, frozen
 from lpcfg.train.data.treebank import Forest
 
 FOLLOWING = 1e-3
-"""Tokens' worth of every tag's overall share mixed into what follows a tag or a constituent."""
+"""Each tag's overall share counts as this many tokens after a tag or a constituent."""
 
 
 def estimate(forest: Forest) -> ContextTables:
-    """Tags that follow tags, constituents that start after tags, tags that follow constituents.
+    """Count tags after tags, constituents that start after tags, and tags after constituents.
 
-    The sentence's two ends count as one more tag, the last.
+    The two ends of a sentence count as one more tag, the last.
     """
     names, tag_of = tags_of(forest.symbols, np.arange(len(forest.symbols)) >= forest.n_internal)
     ends, symbols = len(names), len(forest.symbols)
     leaves = np.flatnonzero(forest.is_leaf)
-    # tags of all sentences in a row, the boundary before and after each
+    # the tags of all sentences in a row, with the boundary tag before and after each
     tree = forest.tree[leaves]
     sequence = np.full(len(leaves) + forest.n_trees + 1, ends)
     place = np.arange(len(leaves)) + tree + 1

@@ -1,9 +1,9 @@
-"""Inside features φ and outside features ψ of every node (NAACL 3.1), as numbers in arrays.
+"""Compute the inside features φ and outside features ψ of every node (NAACL 3.1), as numbers.
 
-`TEMPLATES` lists them. Every template that applies to a node gives it one feature, so a symbol's
-examples are rows of as many numbers as there are templates: "there is no grandparent" is a value
-like any other. A feature is an indicator; its template and value are a number local to the symbol,
-and which symbol it is needs no place in the value.
+`TEMPLATES` lists them. Every template that applies to a node gives it one feature, so each example
+of a symbol is a row with one number per template ("there is no grandparent" is a value like any
+other). A feature is an indicator. Its number stands for its template and value among the features
+of its symbol, so the value does not repeat the symbol.
 """
 
 from collections.abc import Callable, Sequence
@@ -21,15 +21,15 @@ from lpcfg.train.data.treebank import Forest
 from lpcfg.trees.binarize import is_intermediate
 
 WIDTHS = np.array([0, 1, 2, 3, 4, 5, 7, 10, 15, 20, 30, 40])
-"""Widths of spans are told apart by the bucket they begin: 5 and 6 words are one value."""
+"""Lower bounds of the buckets of span widths. Widths of 5 and 6 words give the same value."""
 
 Values = tuple[Longs, int]
-"""A value in [0, size) for each of some nodes, and the size."""
+"""For each of some nodes a value in [0, size), and the size."""
 
 
 @dataclass(frozen=True, eq=False)
 class Context:
-    """Examples with all that templates ask of them, per node. What a node lacks is -1."""
+    """Examples with the derived arrays that templates use, per node. -1 marks a missing value."""
 
     examples: Examples
 
@@ -39,7 +39,7 @@ class Context:
 
     @cached_property
     def production(self) -> Values:
-        """The rule at the node: a → b c, or a → x numbered after them."""
+        """The rule at the node: first the rules a → b c, then the rules a → x."""
         n_rules = self.examples.grammar.n_rules
         at = np.where(
             self.forest.is_leaf, n_rules + self.examples.node_entry, self.examples.node_rule
@@ -76,8 +76,11 @@ class Context:
 
     @cached_property
     def other_head_tag(self) -> Values:
-        """The tag of the first head on the way to the root that is not the node's own, plus 1;
-        0 where there is none. Only constituents have a say, intermediate symbols do not."""
+        """The tag of the first head on the way to the root that differs from the node's own head.
+
+        It is the tag plus 1, or 0 if there is none. Only constituents count, not intermediate
+        symbols.
+        """
         forest, head = self.forest, self.head
         tag, n_tags = self.head_tag
         partial = np.array([is_intermediate(name) for name in forest.symbols])[forest.symbol]
@@ -105,7 +108,7 @@ def _pair(first: Values, second: Values) -> Values:
 
 
 def _at(values: Values, nodes: Ints) -> Values:
-    """The values of other nodes, those of which there are none (-1) apart."""
+    """Take the values at other nodes, with one more value for missing nodes (-1)."""
     codes, size = values
     return np.where(nodes < 0, 0, 1 + codes[nodes]), 1 + size
 
@@ -132,7 +135,7 @@ def _left_words(of: Context) -> Values:
 
 
 def _fragment(of: Context, depth: int) -> Values:
-    """The rules above the node, its place in each: as many of them as depth says."""
+    """Number the `depth` rules above the node, with its place in each."""
     fragment, ancestor = of.above, of.forest.parent
     for _ in range(depth - 1):
         fragment = _pair(fragment, _at(of.above, ancestor))
@@ -146,7 +149,10 @@ def _parents(of: Context) -> Values:
 
 @dataclass(frozen=True)
 class Template:
-    """A kind of feature: `values` gives one number to every node, also to those it is not for."""
+    """A kind of feature.
+
+    `values` gives a number to every node, even where the kind does not apply.
+    """
 
     name: str
     example: str
@@ -154,7 +160,7 @@ class Template:
 
     @property
     def side(self) -> str:
-        """inside, word (inside, of preterminals) or outside."""
+        """inside, word (inside features of preterminals) or outside."""
         return self.name.partition(":")[0]
 
 
@@ -184,8 +190,11 @@ TEMPLATES = (
     Template("outside:left-words", "(D, 3)", lambda of: _width(of.forest.start)),
     Template("outside:right-words", "(D, 1)", lambda of: _width(of.tree_length - of.forest.end)),
 )
-"""Every template of NAACL 3.1, with its value in the paper's figure 1: inside at VP (`word` at the
-preterminals), outside at the second D."""
+"""Every template of NAACL 3.1, with its value in the paper's figure 1.
+
+Inside templates are shown at VP (`word` ones at the preterminals), outside templates at the second
+D.
+"""
 
 ALL_TEMPLATES = tuple(template.name for template in TEMPLATES)
 SIMPLE_TEMPLATES = ("inside:rule", "word:identity", "outside:rule")
@@ -196,8 +205,8 @@ SIMPLE_TEMPLATES = ("inside:rule", "word:identity", "outside:rule")
 class Side:
     """The inside or outside features of a symbol's examples.
 
-    Feature `feature[e, t]` is the one that template t gives example e; `count[f]` examples have
-    feature f. Each template's features follow the previous one's.
+    Template t gives example e the feature `feature[e, t]`; `count[f]` examples have feature f. Each
+    template's features are numbered after those of the previous one.
     """
 
     feature: Ints
@@ -210,8 +219,10 @@ class Side:
 
 @dataclass(frozen=True, eq=False)
 class Features:
-    """The features of all nodes: those of symbol a are nodes[start[a] : start[a + 1]], its
-    examples, in the forest's order."""
+    """The features of all nodes.
+
+    The examples of symbol a are nodes[start[a] : start[a + 1]], in the forest's order.
+    """
 
     n_internal: int
     nodes: Longs
@@ -220,7 +231,7 @@ class Features:
 
     @classmethod
     def of(cls, context: Context, names: Sequence[str]) -> "Features":
-        """The features of the templates with these names."""
+        """Compute the features of the templates with these names."""
         unknown = sorted(set(names) - set(ALL_TEMPLATES))
         if unknown:
             raise TrainingError(
@@ -243,11 +254,11 @@ class Features:
         return len(self.start) - 1
 
     def inside(self, a: int) -> Side:
-        """φ of the examples of symbol a."""
+        """Return φ of the examples of symbol a."""
         return self._side(a, "inside" if a < self.n_internal else "word")
 
     def outside(self, a: int) -> Side:
-        """ψ of the examples of symbol a."""
+        """Return ψ of the examples of symbol a."""
         return self._side(a, "outside")
 
     def _side(self, a: int, side: str) -> Side:
@@ -265,7 +276,7 @@ class Features:
 
 
 def _numbered(codes: Longs, size: int) -> tuple[NDArray[np.integer], Longs]:
-    """The codes renumbered from 0 in their order, and how often each occurs."""
+    """Renumber codes from 0 in their order. Return the numbers and how often each occurs."""
     if size > 4 * len(codes):  # sorting is cheaper than a table of all values
         _, local, count = np.unique(codes, return_inverse=True, return_counts=True)
         return local, count

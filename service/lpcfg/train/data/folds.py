@@ -1,8 +1,8 @@
-"""Trees that nothing is learned from, to learn from them how sure a model may be.
+"""Hold out training trees, and use them to fit calibration and member weights.
 
-They are spread evenly over the treebank: runs of 20, 40 or 75 trees in a row, though less like the
-trees around them, made no better maps. The model never learns from their words, so these are as new
-to it as those of any text to come; that costs at most a SHARE of the trees.
+The held-out trees are spread evenly over the treebank: runs of 20, 40 or 75 trees in a row, though
+less like the trees around them, made no better maps. The model never learns from their words, so
+they are as new to it as any other text. This costs at most a SHARE of the trees.
 """
 
 from collections.abc import Sequence
@@ -23,17 +23,23 @@ from lpcfg.trees.binarize import restore
 from lpcfg.trees.tree import Tree
 
 SHARE = 0.1
-"""Of the training trees: no more are held out. One in 20 of GUM's is too few: other draws of them
-left errors of .015 to .022 on dev. Where it costs much, members learn from all trees afterwards."""
+"""The largest share of the training trees that is held out.
+
+One in 20 of GUM's trees is too few: other draws of them left errors of .015 to .022 on dev. If
+holding out costs much, members learn from all trees afterwards.
+"""
 LAG = 1.5
-"""Points of F1. Equal weights give .3 less on craft/dev, where clustering with EM is far ahead, and
-no more on gum/dev, where no member is; weights by 1 point give as much, by 2 a tenth less."""
+"""In points of F1; a member's weight falls by a factor of e for each LAG behind the best.
+
+Equal weights give .3 less on craft/dev, where clustering with EM is far ahead, and no more on
+gum/dev, where no member is; a LAG of 1 point gives as much, of 2 a tenth less.
+"""
 FEWEST = 50
-"""Trees to hold out, or none: fewer have under 2,000 spans, too few for a map."""
+"""The fewest trees to hold out. Fewer have under 2,000 spans, too few for a map."""
 
 
 def split(forest: Forest, most: int) -> tuple[Forest, tuple[Tree, ...]]:
-    """The forest to learn from, and up to so many held-out trees, restored."""
+    """Split a forest into one to learn from, and up to `most` held-out trees, restored."""
     count = min(most, int(SHARE * forest.n_trees))
     if count < FEWEST:
         return forest, ()
@@ -45,20 +51,22 @@ def split(forest: Forest, most: int) -> tuple[Forest, tuple[Tree, ...]]:
 
 @dataclass(frozen=True, eq=False)
 class HeldOut:
-    """Held-out trees and the model, as far as counting leads, that members are tried in."""
+    """Held-out trees, and a model without members in which members are tried."""
 
     trees: Sequence[Tree]
     model: Model
     workers: int
 
     def f1(self, *members: Tables) -> float:
-        """Strict F1 of these members on the trees' untagged words."""
+        """Compute the strict F1 of these members on the trees' untagged words."""
         found = self._examined(members, Stages())
         return score(zip(self.trees, found.trees, strict=True)).brackets.f1
 
     def weights(self, members: Sequence[Tables], stages: Stages) -> tuple[float, ...]:
-        """How much each member is to count beside the others: e-fold less a LAG of F1 behind the
-        best; none where there is nothing to weigh."""
+        """Compute member weights, which fall by a factor of e for each LAG of F1 behind the best.
+
+        Return none if there is nothing to weigh.
+        """
         if len(members) < 2:
             return ()
         with stages.stage("weights", len(members)) as stage:
@@ -71,8 +79,11 @@ class HeldOut:
     def calibration(
         self, members: Sequence[Tables], weights: Sequence[float], stages: Stages
     ) -> tuple[MonotoneMap | None, Calibration]:
-        """The map from these members' span posteriors to shares of right spans, and how far they
-        were from each other; no map where there are no spans (all trees have one word)."""
+        """Fit the map from these members' span posteriors to shares of right spans.
+
+        Also return how far the two were apart. There is no map if there are no spans, because all
+        trees have one word.
+        """
         found = self._examined(members, stages, weights)
         fitted = fit_monotone(found.raw, found.correct) if len(found.raw) else None
         return fitted, found.raw_calibration

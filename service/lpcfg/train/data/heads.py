@@ -1,16 +1,16 @@
-"""Lexical heads: which word of a constituent is its head, by a table of our own for English.
+"""Lexical heads: find the head word of a constituent, by our own table for English.
 
 The head of a constituent is the head of one of its children. A row of the table lists groups of
-child labels in order of preference, each searched from one side; the first group with any child
-decides. Two unwritten groups end every row, searched from the side of its first: any child that
-is no punctuation, then any child. A constituent without a row, as in other treebanks, follows
-`FALLBACK`: its leftmost child with its own label, else the unwritten groups from the left.
+child labels in order of preference, each searched from one side; the first group that has a child
+decides. Every row ends with two implicit groups, searched from the side of its first group: any
+child that is not punctuation, then any child. A constituent without a row, as in other treebanks,
+follows `FALLBACK`: its leftmost child with its own label, else the implicit groups from the left.
 
-So the head is the child of least rank, ties broken by side: a fold over the children from left to
-right. An intermediate symbol (`@VP`) holds the fold so far, by the rules of the constituent that
-it is a part of; when that constituent's head is in the part, it is the part's head too.
+So the head is the child of least rank, with ties broken by side: a fold over the children from left
+to right. An intermediate symbol (`@VP`) holds the fold so far, by the rules of the constituent that
+it belongs to; if that constituent's head is inside it, it is its head too.
 
-In a chain (`S|VP`) the bottom label chooses among its children, and the parent sees the top one.
+In a chain (`S|VP`) the bottom label chooses among the children, and the parent sees the top label.
 """
 
 from collections.abc import Sequence
@@ -68,7 +68,7 @@ _BRACKETS = frozenset({"-LRB-", "-RRB-", "HYPH"})
 
 
 def levels(forest: Forest) -> list[Longs]:
-    """Nodes by depth: the roots, their children, theirs, and so on."""
+    """Group nodes by depth: the roots, their children, and so on."""
     result = [forest.roots.astype(np.int64)]
     while len(result[-1]):
         inside = result[-1][~forest.is_leaf[result[-1]]]
@@ -78,7 +78,7 @@ def levels(forest: Forest) -> list[Longs]:
 
 
 def head_leaves(forest: Forest, by_depth: Sequence[Longs]) -> Ints:
-    """The leaf that is the head of every node."""
+    """Find the head leaf of every node."""
     base, top, labels = _labels(forest.symbols)
     rank, rightmost = _preferences(labels)
     partial = np.array([is_intermediate(name) for name in forest.symbols])
@@ -98,7 +98,7 @@ def head_leaves(forest: Forest, by_depth: Sequence[Longs]) -> Ints:
 
 
 def head_child(label: str, children: Sequence[str]) -> int:
-    """Choose which child of a constituent is its head, by the labels of both."""
+    """Choose the head child of a constituent, by the labels of both."""
     groups = _row(label)
     best, chosen = len(groups) + 2, 0
     for k, child in enumerate(children):
@@ -118,8 +118,10 @@ def _row(label: str) -> list[tuple[bool, frozenset[str]]]:
 
 
 def head_tags(forest: Forest) -> tuple[Ints, int]:
-    """The part of speech of every symbol, as a number (a preterminal chain's bottom label), and
-    how many numbers there are. An in-terminal has none: -1."""
+    """Return the part of speech of every symbol as a number, and how many numbers there are.
+
+    The part of speech is the bottom label of a preterminal chain; in-terminals have -1.
+    """
     names = [split_chain(name)[-1] for name in _preterminals(forest)]
     tags = sorted(set(names))
     number = {tag: k for k, tag in enumerate(tags)}
@@ -132,7 +134,7 @@ def _preterminals(forest: Forest) -> Sequence[str]:
 
 
 def _labels(symbols: Sequence[str]) -> tuple[Ints, Ints, list[str]]:
-    """Per symbol the label that chooses among its children and the one its parent sees."""
+    """Return, per symbol, the label that chooses among its children and the one its parent sees."""
     number: dict[str, int] = {}
     base, top = [], []
     for name in symbols:
@@ -146,7 +148,7 @@ def _labels(symbols: Sequence[str]) -> tuple[Ints, Ints, list[str]]:
 
 
 def _preferences(labels: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """rank[constituent, child] and rightmost[constituent, rank], over labels' numbers."""
+    """Compute rank[constituent, child] and rightmost[constituent, rank], by numbers of labels."""
     rows = [_groups(ENGLISH.get(label, FALLBACK)) for label in labels]
     width = max(map(len, rows), default=0) + 2
     rank = np.empty((len(labels), len(labels)), np.int64)
@@ -162,7 +164,7 @@ def _preferences(labels: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.b
 
 
 def _groups(row: str) -> list[tuple[bool, frozenset[str]]]:
-    """(from the right?, labels) of every group."""
+    """Parse a row into groups: (from the right?, labels) of each."""
     groups = []
     for group in row.split(", "):
         side, *names = group.split()

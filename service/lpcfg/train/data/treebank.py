@@ -1,8 +1,8 @@
-"""A treebank as arrays: every node of every s-tree, coded by numbers.
+"""Read a treebank into arrays: every node of every s-tree, coded by numbers.
 
 Reading is spread over processes by cutting the text where no bracket is open. Names get their
-numbers only after all pieces are back, in sorted order, so the forest is the same, byte for
-byte, whatever the number of workers.
+numbers only after all pieces are read, in sorted order, so the forest is the same, byte for byte,
+for any number of workers.
 """
 
 import hashlib
@@ -30,7 +30,7 @@ from lpcfg.trees.tree import Tree
 
 Bools = NDArray[np.bool_]
 
-# Bytes of text a process takes at a time: an eighth of CRAFT, so that two processes end together.
+# Bytes of text per piece: an eighth of CRAFT, so that two processes end at about the same time.
 _PIECE = 1 << 20
 
 
@@ -38,10 +38,10 @@ _PIECE = 1 << 20
 class Forest:
     """Every node of every s-tree, in arrays.
 
-    Nodes of one tree are contiguous and in post-order: left subtree, right subtree, node. Symbols
+    The nodes of a tree are contiguous and in post-order: left subtree, right subtree, node. Symbols
     are in-terminals [0, n_internal), then preterminals, each sorted by name; words are sorted. A
-    name that a treebank has both over words and over children stands twice: as it is for the
-    in-terminal, with LEAF_MARK behind it for the preterminal.
+    name that a treebank has both over words and over children is two symbols: the name itself for
+    the in-terminal, and the name with LEAF_MARK for the preterminal.
     """
 
     symbols: tuple[str, ...]
@@ -89,8 +89,7 @@ class Forest:
     def fingerprint(self) -> str:
         """SHA-256 of the trees themselves, in their order.
 
-        The same for the same trees in other files, another layout, with other function tags and
-        traces, or with another markovization.
+        It does not depend on files, layout, function tags, traces or markovization.
         """
         bare = [_unmarked(name) for name in self.symbols]
         names = sorted(set(bare))
@@ -116,11 +115,11 @@ def read_forest(
     workers: int = 1,
     max_depth: int = MAX_DEPTH,
 ) -> Forest:
-    """The forest of a treebank: its trees normalized, in a style, and binarized.
+    """Read the forest of a treebank: its trees normalized, in a style, and binarized.
 
-    With horizontal = 1, a sibling mark seen under sibling_threshold times is dropped
-    (`@VP<PP` → `@VP`). Trees of which nothing remains are left out. Raises TreebankError where
-    the text is not trees, TrainingError where there are none to learn from.
+    With horizontal = 1, a sibling mark seen fewer than sibling_threshold times is dropped
+    (`@VP<PP` → `@VP`). Trees that normalizing leaves empty are skipped. Raise TreebankError if the
+    text is not trees, and TrainingError if there are none to learn from.
     """
     if workers < 1:
         raise TrainingError(f"expected at least one worker, got {workers}: give 1 or more")
@@ -132,7 +131,7 @@ def read_forest(
             source_of.append(at)
     code = partial(_coded_text, horizontal=horizontal, style=style, max_depth=max_depth)
     parts = _mapped(code, pieces, workers)
-    if None in parts:  # read as a whole for an error that names file, line and column
+    if None in parts:  # read again as a whole, for an error with file, line and column
         for _, name, text in named:
             _coded(_strees(text, name, horizontal, style, max_depth))
     where = ", ".join(name for _, name, _ in named) or "an empty list of sources"
@@ -141,19 +140,19 @@ def read_forest(
 
 
 def forest_of(strees: Iterable[Tree]) -> Forest:
-    """The forest of s-trees already at hand."""
+    """Build the forest of s-trees in memory."""
     return _merged([_coded(strees)], [0], 0, "the s-trees given")
 
 
 def listed(sources: Source | Sequence[Source]) -> Sequence[Source]:
-    """The sources, one or several, as a list."""
+    """Return the sources, one or several, as a list."""
     if isinstance(sources, str) or not isinstance(sources, Sequence):
         return [sources]
     return sources
 
 
 def _pieces(text: str) -> Iterator[bytes]:
-    """The text in pieces of about _PIECE bytes, cut before a '(' that no other is open around."""
+    """Cut the text into pieces of about _PIECE bytes, before a '(' outside all brackets."""
     encoded = text.encode("utf-8", "surrogatepass")
     codes = np.frombuffer(encoded, np.uint8)
     step = (codes == ord("(")).view(np.int8) - (codes == ord(")")).view(np.int8)
@@ -170,7 +169,7 @@ def _pieces(text: str) -> Iterator[bytes]:
 def _mapped(
     code: "partial[_Part | None]", pieces: Sequence[bytes], workers: int
 ) -> "list[_Part | None]":
-    # Two pieces a worker at least: one takes as long to read as a process takes to start, 0.2 s.
+    # At least two pieces per worker: reading one takes as long as starting a process, 0.2 s.
     workers = min(workers, len(pieces) // 2)
     if workers < 2:
         return [code(piece) for piece in pieces]
@@ -185,17 +184,22 @@ def _mapped(
 
 
 def processes(count: int) -> ProcessPoolExecutor:
-    """Worker processes that end with this one, even if it is killed.
+    """Start worker processes that end with this one, even if it is killed.
 
-    Not "fork": the caller may run threads (BLAS, numba), whose locks a forked child inherits. Not
-    "forkserver": its workers are not counted among our children when a stage is measured.
+    The start method is not "fork", because the caller may run threads (BLAS, numba) whose locks a
+    forked child inherits. It is not "forkserver", because its workers are not counted among our
+    children when a stage is measured.
     """
     context = multiprocessing.get_context("spawn")
     return ProcessPoolExecutor(count, context, initializer=_end_with_parent)
 
 
 def _end_with_parent() -> None:
-    """The pool's own processes would wait for work for ever: each holds the writing end too."""
+    """End this worker when its parent ends.
+
+    The pool's own workers would wait for work for ever, because each of them holds the writing end
+    of the pipe too.
+    """
     parent = multiprocessing.parent_process()
 
     def wait() -> None:
@@ -207,7 +211,7 @@ def _end_with_parent() -> None:
 
 
 def _coded_text(piece: bytes, horizontal: int, style: Style, max_depth: int) -> "_Part | None":
-    """The piece in codes; None where it is malformed (what is wrong needs the whole text)."""
+    """Code the piece. Return None if it is malformed: a diagnosis needs the whole text."""
     text = piece.decode("utf-8", "surrogatepass")
     try:
         return _coded(_strees(text, "", horizontal, style, max_depth))
@@ -227,7 +231,7 @@ def _strees(
 
 @dataclass(frozen=True, eq=False)
 class _Part:
-    """Some trees, in post-order, in codes that hold for this part only."""
+    """Some trees, in post-order, with codes that are valid for this part only."""
 
     labels: list[str]
     words: list[str]
@@ -237,7 +241,7 @@ class _Part:
 
 
 class _Codes(dict[str, int]):
-    """Name → number, in the order the names come."""
+    """Numbers names in their order of appearance."""
 
     def __missing__(self, name: str) -> int:
         self[name] = len(self)
@@ -266,7 +270,7 @@ def _coded(strees: Iterable[Tree]) -> _Part:
 
 
 def _forms(nodes: Sequence[Tree]) -> Sequence[str]:
-    """The leaves' words in the forms that a parser will look up."""
+    """Return the leaves' words in the form in which a parser looks them up."""
     leaves = [node for node in nodes if node.word is not None]
     return penn_forms(
         [leaf.word or "" for leaf in leaves], [leaf.label.rpartition("|")[2] for leaf in leaves]
@@ -274,7 +278,7 @@ def _forms(nodes: Sequence[Tree]) -> Sequence[str]:
 
 
 def _post_order(stree: Tree) -> list[Tree]:
-    """Node, right subtree, left subtree, backwards."""
+    """List the nodes in post-order."""
     nodes: list[Tree] = []
     stack = [stree]
     while stack:
@@ -312,7 +316,7 @@ def _merged(
 
 
 def _united(names: Sequence[Sequence[str]], codes: Sequence[Ints]) -> tuple[tuple[str, ...], Ints]:
-    """All names sorted, and all codes one after the other in the names' common numbering."""
+    """Sort all names, and join all codes in the common numbering."""
     united = tuple(sorted({name for part in names for name in part}))
     number = {name: k for k, name in enumerate(united)}
     renamed = []
@@ -323,7 +327,7 @@ def _united(names: Sequence[Sequence[str]], codes: Sequence[Ints]) -> tuple[tupl
 
 
 def _unmarked(symbol: str) -> str:
-    """The symbol without its sibling mark: `@VP<PP` → `@VP`."""
+    """Remove a symbol's sibling mark: `@VP<PP` → `@VP`."""
     return symbol.partition(SIBLING_MARK)[0] if is_intermediate(symbol) else symbol
 
 
@@ -340,7 +344,7 @@ def _without_rare_marks(
 def _symbols(
     labels: tuple[str, ...], label: Ints, leaf: Bools
 ) -> tuple[tuple[str, ...], int, Ints]:
-    """In-terminals, then preterminals; a label that is both becomes two symbols."""
+    """Number in-terminals, then preterminals. A label that is both becomes two symbols."""
     inside = np.unique(label[~leaf])
     over = np.unique(label[leaf])
     both = np.isin(over, inside)
@@ -355,11 +359,11 @@ def _symbols(
 
 
 def _structure(leaf: Bools, tree_start: Longs) -> tuple[Ints, Ints, Ints, Ints, Ints]:
-    """left, right, parent, start and end of every node.
+    """Compute left, right, parent, start and end of every node.
 
-    Post-order is a stack machine: a leaf pushes, any other node takes two nodes off and pushes
-    itself, so it ends at the height of its left child, the last node before it at that height;
-    its right child is the node just before it.
+    Post-order is a stack machine: a leaf pushes, and any other node takes two nodes off and pushes
+    itself. So it ends at the height of its left child, the last node before it at that height; its
+    right child is the node just before it.
     """
     n = len(leaf)
     tree = np.repeat(np.arange(len(tree_start) - 1), np.diff(tree_start))
@@ -375,14 +379,14 @@ def _structure(leaf: Bools, tree_start: Longs) -> tuple[Ints, Ints, Ints, Ints, 
     parent[right[inside]] = inside
     leaves = np.cumsum(leaf)
     end = leaves - (leaves[tree_start[:-1]] - 1)[tree]
-    # Left children, and theirs, are what stands before a node at its height, back to a leaf.
+    # A node's left child, and its left child in turn, come before it at its height, back to a leaf.
     first = np.empty(n, np.int64)
     first[order] = order[np.maximum.accumulate(np.where(leaf[order], np.arange(n), 0))]
     return left, right, parent, (end[first] - 1).astype(np.int32), end.astype(np.int32)
 
 
 def unmarked(forest: Forest) -> Forest:
-    """The forest of the same trees without sibling marks (horizontal = 0)."""
+    """Return the forest of the same trees without sibling marks (horizontal = 0)."""
     bare = [_unmarked(name) for name in forest.symbols[: forest.n_internal]]
     symbols = (*sorted(set(bare)), *forest.symbols[forest.n_internal :])
     number = {name: a for a, name in enumerate(symbols)}
@@ -392,9 +396,9 @@ def unmarked(forest: Forest) -> Forest:
 
 
 def part_of(forest: Forest, trees: Ints | Longs) -> Forest:
-    """The forest of these trees, in this order, with the symbols and words that they have.
+    """Return the forest of these trees, in this order, with only their symbols and words.
 
-    A tree named several times is there as often.
+    A tree that is named several times appears as often.
     """
     sizes = np.diff(forest.tree_start)[trees]
     tree_start = np.concatenate([[0], np.cumsum(sizes)])
@@ -423,7 +427,10 @@ def part_of(forest: Forest, trees: Ints | Longs) -> Forest:
 
 
 def _renumbered(codes: Ints, size: int) -> tuple[Longs, Ints]:
-    """The codes that occur, in order, and all codes by their places among these; -1 stays -1."""
+    """Renumber the codes that occur.
+
+    Return them in order, and all codes in new numbers; -1 stays -1.
+    """
     distinct = np.flatnonzero(np.bincount(codes[codes >= 0], minlength=size))
     table = np.full(size + 1, -1, np.int32)
     table[distinct] = np.arange(len(distinct))
@@ -431,7 +438,7 @@ def _renumbered(codes: Ints, size: int) -> tuple[Longs, Ints]:
 
 
 def strees_of(forest: Forest) -> list[Tree]:
-    """The s-trees of a forest, in order."""
+    """Return the s-trees of a forest, in order."""
     stack: list[Tree] = []
     for name, word in zip(forest.symbol.tolist(), forest.word.tolist(), strict=True):
         label = forest.symbols[name]
@@ -447,7 +454,7 @@ def strees_of(forest: Forest) -> list[Tree]:
 
 
 def lexicon_of(forest: Forest, *, rare_threshold: int, language: str) -> Lexicon:
-    """The lexicon of the forest's words under its preterminals."""
+    """Build the lexicon of the forest's words under its preterminals."""
     leaves = np.flatnonzero(forest.is_leaf)
     pairs, counts = _distinct(forest.symbol[leaves], forest.word[leaves])
     return Lexicon.from_counts(
@@ -461,13 +468,13 @@ def lexicon_of(forest: Forest, *, rare_threshold: int, language: str) -> Lexicon
 
 
 def rules_of(forest: Forest) -> Ints:
-    """The binary rules a → b c of the forest, sorted."""
+    """Return the binary rules a → b c of the forest, sorted."""
     rules, _ = _distinct(*_sides(forest, np.flatnonzero(~forest.is_leaf)))
     return rules
 
 
 def grammar_of(forest: Forest, lexicon: Lexicon) -> Grammar:
-    """The rules and entries seen in the forest, and a → ANY of every preterminal a."""
+    """Build the grammar of the forest's rules and entries, and a → ANY of every preterminal a."""
     leaves = np.flatnonzero(forest.is_leaf)
     terminal = lexicon.word_terminal[forest.word[leaves]]
     preterminal = forest.symbol[leaves]
@@ -483,7 +490,7 @@ def grammar_of(forest: Forest, lexicon: Lexicon) -> Grammar:
 
 
 def node_rules(forest: Forest, grammar: Grammar) -> Ints:
-    """The rule at every in-terminal node, -1 at leaves."""
+    """Return the rule at every in-terminal node, -1 at leaves."""
     inside = np.flatnonzero(~forest.is_leaf)
     result = np.full(forest.n_nodes, -1, np.int32)
     result[inside] = _found(grammar.rules, np.stack(_sides(forest, inside), axis=1))
@@ -491,7 +498,7 @@ def node_rules(forest: Forest, grammar: Grammar) -> Ints:
 
 
 def node_entries(forest: Forest, grammar: Grammar, lexicon: Lexicon) -> Ints:
-    """The entry at every leaf, -1 inside."""
+    """Return the entry at every leaf, -1 inside."""
     leaves = np.flatnonzero(forest.is_leaf)
     terminal = lexicon.word_terminal[forest.word[leaves]]
     result = np.full(forest.n_nodes, -1, np.int32)
@@ -506,7 +513,7 @@ def _sides(forest: Forest, nodes: Longs) -> tuple[Ints, Ints, Ints]:
 
 
 def _distinct(*columns: Ints) -> tuple[Ints, Longs]:
-    """The distinct rows of some columns, sorted, and how often each occurs."""
+    """Return the distinct rows of some columns, sorted, and how often each occurs."""
     base = 1 + max(int(column.max(initial=0)) for column in columns)
     keys, counts = np.unique(_keys(columns, base), return_counts=True)
     rows = np.empty((len(keys), len(columns)), np.int32)
@@ -516,7 +523,7 @@ def _distinct(*columns: Ints) -> tuple[Ints, Longs]:
 
 
 def _found(rows: Ints, wanted: Ints) -> Ints:
-    """Where each wanted row stands among sorted rows."""
+    """Find each wanted row among sorted rows."""
     base = 1 + max(int(rows.max(initial=0)), int(wanted.max(initial=0)))
     known, keys = _keys([*rows.T], base), _keys([*wanted.T], base)
     at = np.searchsorted(known, keys)
@@ -529,7 +536,7 @@ def _found(rows: Ints, wanted: Ints) -> Ints:
 
 
 def _keys(columns: Sequence[Ints], base: int) -> Longs:
-    """One number a row, in the order of the rows."""
+    """Encode each row as one number, in the order of the rows."""
     keys = np.zeros(len(columns[0]), np.int64)
     for column in columns:
         keys = keys * base + column

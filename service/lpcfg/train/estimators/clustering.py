@@ -1,14 +1,14 @@
 """States as clusters of nodes: k-means on projected trees, then relative frequencies.
 
-A node's point is its row of [Y; Z] (`spectral`), each half divided by its length: of a
-singular vector's coordinates the direction tells what a tree is like, the length mostly how
-common its features are. With h(v) the cluster of node v,
+A node's point is its row of [Y; Z] (`spectral`), each half divided by its length: the direction
+describes the tree, while the length mostly shows how common its features are. With h(v) the cluster
+of node v,
 
     Y(v) = e_h(v)        Z(v) = e_h(v) / p(h(v) | a)
 
-so that the moments of `moments` are relative frequencies of an L-PCFG whose states were
-observed: C = count(a(i) → b(j) c(k)) / count(a(i)), and smoothing backs off as it does there.
-Nothing is negative, but for what least squares leaves of a compacted tensor.
+so the moments of `moments` are the relative frequencies of an L-PCFG with observed states:
+C = count(a(i) → b(j) c(k)) / count(a(i)), with the same smoothing. No number is negative, except
+for small errors of least squares in a compacted tensor.
 """
 
 from concurrent.futures import ThreadPoolExecutor
@@ -30,13 +30,14 @@ from lpcfg.words.k_means import k_means
 
 @dataclass(frozen=True)
 class ClusteringConfig(SpectralConfig):
-    """Settings of the clustering estimator: those of the spectral one, whose projection it
-    clusters and whose moments it takes, and its own.
+    """Settings of the clustering estimator, besides those of the spectral one.
+
+    It clusters the spectral estimator's projection and takes moments as that estimator does.
 
     states              m: no symbol has more clusters than this
     dimensions          the most singular vectors that Y and Z have
     rounds              of k-means
-    examples            a symbol has at least so many examples a cluster
+    examples            a symbol has at least this many examples per cluster
     """
 
     states: int = 24
@@ -61,7 +62,10 @@ def estimate(
     workers: int,
     stages: Stages | None = None,
 ) -> tuple[Tables, CompactReport]:
-    """Tables of the clustering estimator. Neither workers nor threads of BLAS change a byte."""
+    """Estimate tables by clustering.
+
+    Workers and BLAS threads do not change a byte of the result.
+    """
     stages = stages or Stages()
     clusters = cluster(examples, config, seed=seed, workers=workers, stages=stages)
     with stages.stage("moments", examples.grammar.n_rules) as stage, threadpool_limits(1):
@@ -74,12 +78,13 @@ def estimate(
 
 @dataclass(frozen=True)
 class ClusteringEmConfig(ClusteringConfig):
-    """Settings of clustering followed by EM: those of the clustering estimator, of which `sweeps`
-    are of EM with the clusters as known states, and
+    """Settings of clustering followed by EM, besides those of the clustering estimator.
+
+    Its `sweeps` are here steps of EM with the clusters as known states.
 
     steps               of EM after those
-    patience            with trees to choose by, stops after so many steps that were no better, and
-                        keeps the best; 0 takes all steps
+    patience            with trees to choose by, stop after this many steps without improvement, and
+                        keep the best; 0 takes all steps
     """
 
     states: int = 32
@@ -101,7 +106,7 @@ def estimate_em(
     stages: Stages | None = None,
     choose: Choose | None = None,
 ) -> tuple[Tables, EmReport]:
-    """Tables of EM from clusters. The number of workers changes no byte."""
+    """Estimate tables by EM from clusters. The number of workers does not change a byte."""
     stages = stages or Stages()
     clusters = cluster(examples, config, seed=seed, workers=workers, stages=stages)
     corpus, smoothing = Corpus(examples), config.smoothing_weights
@@ -137,7 +142,7 @@ def cluster(
     workers: int,
     stages: Stages | None = None,
 ) -> Projection:
-    """Every node's cluster among those of its symbol, as Y and Z."""
+    """Cluster the nodes of every symbol, and return the clusters as Y and Z."""
     stages = stages or Stages()
     projection, _ = project(
         examples,
@@ -153,7 +158,7 @@ def cluster(
 
 
 def _states(projection: Projection, config: ClusteringConfig, seed: int, workers: int) -> Ints:
-    """The cluster of every node."""
+    """Find the cluster of every node."""
     n_symbols = len(projection.states)
     order = np.argsort(projection.symbol, kind="stable")
     start = np.searchsorted(projection.symbol[order], np.arange(n_symbols + 1))
@@ -176,7 +181,7 @@ def _states(projection: Projection, config: ClusteringConfig, seed: int, workers
 
 
 def _directions(rows: Floats) -> Singles:
-    """The rows divided by their lengths."""
+    """Divide the rows by their lengths."""
     length = np.sqrt(np.einsum("ij,ij->i", rows, rows))[:, None]
     result: Singles = np.divide(
         rows, length, out=np.zeros(rows.shape, np.float32), where=length > 0
@@ -185,7 +190,7 @@ def _directions(rows: Floats) -> Singles:
 
 
 def indicators(symbol: Ints, state: Longs | Ints, n_symbols: int) -> Projection:
-    """Y = e_h and Z = e_h / p(h | a) of nodes in known states."""
+    """Return Y = e_h and Z = e_h / p(h | a) for nodes in known states."""
     states = np.ones(n_symbols, np.int32)
     np.maximum.at(states, symbol, state.astype(np.int32) + 1)
     width = int(states.max(initial=1))

@@ -1,4 +1,4 @@
-"""Rules' smoothed third moments as few rank-one terms, without holding all of them as tensors.
+"""Turn rules' smoothed third moments into few rank-one terms, with few dense tensors at a time.
 
 With μ₁ the mean of a rule's Z, d₁ = Z − μ₁, Cov₁₂ the mean of d₁⊗d₂ and T that of d₁⊗d₂⊗d₃ (and so
 on), NAACL 3.2's estimate is
@@ -10,10 +10,10 @@ and the n examples, shrunk to uμ + vd with u³ = A and uv² = B, have the third
 
     A μ₁μ₂μ₃ + B (Cov₁₂μ₃ + Cov₁₃μ₂ + μ₁Cov₂₃) + v³T.
 
-So n + 1 terms, the shrunk examples and HFF, are S up to (λ − v³)T: exactly for n ≤ 2, where T = 0,
-and where nothing is smoothed, where v = λ = 1. A rule seen more often than there may be terms
-starts from the means of as many clusters of its shrunk examples, and a few sweeps of alternating
-least squares bring these to S. A tensor that is thin in two directions is kept as its fibres.
+So n + 1 terms, the shrunk examples and HFF, equal S up to (λ − v³)T. This is exact for n ≤ 2, where
+T = 0, and without smoothing, where v = λ = 1. For a rule seen more often than it may have terms,
+the examples are clustered, and a few sweeps of alternating least squares move the clusters' means
+towards S. A tensor that is thin in two directions is kept as its fibres.
 """
 
 from collections.abc import Callable, Iterator
@@ -34,22 +34,24 @@ from lpcfg.train.estimators.moments import (
 )
 
 CLUSTER_SAMPLE = 512
-"""Examples of a rule that its clusters are found from."""
+"""How many examples of a rule its clusters are found from."""
 CLUSTER_ROUNDS = 3
 BATCH_NUMBERS = 1 << 20
 """Numbers in the tensors that are fitted together: 4 MB in single precision, for the cache."""
 GRAIN = 8
-"""Tensors are fitted together when their shapes agree after rounding up to this: zeros that are
-added change no least squares solution."""
+"""Tensors are fitted together if their shapes agree after rounding up to a multiple of this.
+
+The zeros that are added change no least squares solution.
+"""
 RIDGE = 1e-9
-"""Added to normal equations, relative to their mean diagonal, so that equal terms do no harm."""
+"""Added to normal equations, relative to their mean diagonal, so that equal terms are harmless."""
 FEW = 64
-"""Rules kept as fibres that make a task."""
+"""Rules kept as fibres that make one task."""
 
 
 @dataclass(frozen=True)
 class Compaction:
-    """At most so many terms a rule, and so many sweeps of alternating least squares."""
+    """The most terms per rule, and the number of sweeps of alternating least squares."""
 
     terms: int
     sweeps: int
@@ -57,15 +59,17 @@ class Compaction:
 
 @dataclass(frozen=True, eq=False)
 class CompactReport:
-    """What came out, per symbol and rule: states[a] is m_a, terms[r] is K_r and error[r] how far
-    the terms are from C, relatively."""
+    """The result per symbol and rule.
+
+    states[a] is m_a, terms[r] is K_r, and error[r] the relative distance of the terms from C.
+    """
 
     states: Ints
     terms: Ints
     error: Doubles
 
     def facts(self, grammar: Grammar) -> dict[str, object]:
-        """The report for a manifest."""
+        """Return the report as facts for a manifest."""
         del grammar
         return {
             "states": self.states.tolist(),
@@ -82,7 +86,10 @@ def tables_of(
     *,
     workers: int,
 ) -> tuple[Tables, Doubles]:
-    """The tables of projected trees, and per rule the relative error of its C (0 if exact)."""
+    """Build the tables of projected trees.
+
+    Also return each rule's relative error of C (0 if exact).
+    """
     examples, projection = occurrences.examples, occurrences.projection
     grammar = examples.grammar
     terms = compact(occurrences, smoothing, compaction, workers=workers)
@@ -109,15 +116,18 @@ def tables_of(
 
 
 def _flat(rows: Floats, length: Ints) -> Floats:
-    """The first length[k] numbers of every row k, one after the other."""
+    """Join the first length[k] numbers of every row k."""
     flat: Floats = rows[np.arange(rows.shape[1]) < length[:, None]]
     return flat
 
 
 @dataclass(frozen=True, eq=False)
 class Terms:
-    """C of some rules: `rule[t]` is the rule of term t, whose three vectors are rows t of `sides`,
-    zeros behind them. `error[k]` is ‖terms − C‖ / ‖C‖ of the rule `rules[k]`."""
+    """C of some rules, as terms.
+
+    `rule[t]` is the rule of term t, whose three vectors are rows t of `sides`, padded with zeros.
+    `error[k]` is ‖terms − C‖ / ‖C‖ of the rule `rules[k]`.
+    """
 
     rules: Longs
     error: Doubles
@@ -128,10 +138,9 @@ class Terms:
 def compact(
     occurrences: Occurrences, smoothing: Smoothing, compaction: Compaction, *, workers: int
 ) -> Terms:
-    """C = count(a → b c) / count(a) · S of every rule that occurs, in the grammar's order.
+    """Compute C = count(a → b c) / count(a) · S of every rule that occurs, in the grammar's order.
 
-    A rule is in one task, and with the same others, whatever the number of workers: that number
-    changes no byte.
+    The tasks do not depend on the number of workers, so that number does not change a byte.
     """
     tasks = list(_tasks(occurrences, smoothing, compaction))
     with ThreadPoolExecutor(workers) as pool:
@@ -151,7 +160,7 @@ def compact(
 def _tasks(
     occurrences: Occurrences, smoothing: Smoothing, compaction: Compaction
 ) -> Iterator[Callable[[], Terms]]:
-    """Every rule that occurs, in one task. The long tasks come first."""
+    """Yield tasks that together cover every rule that occurs. The long tasks come first."""
     n = occurrences.count
     shapes = occurrences.projection.states[occurrences.examples.grammar.rules].astype(np.int64)
     fibres = shapes.prod(axis=1) // shapes.max(axis=1, initial=1)
@@ -171,7 +180,7 @@ def _tasks(
 def _batches(
     rules: Longs, occurrences: Occurrences
 ) -> Iterator[tuple[Longs, tuple[int, int, int]]]:
-    """Rules whose tensors are fitted together, and the shape those are filled up to."""
+    """Group rules whose tensors are fitted together. Yield each group and its padded shape."""
     shapes = occurrences.projection.states[occurrences.examples.grammar.rules[rules]].astype(
         np.int64
     )
@@ -189,7 +198,7 @@ def _batches(
 def _terms(
     occurrences: Occurrences, rules: Longs, error: Doubles, rule: Longs, sides: Sides
 ) -> Terms:
-    """The terms of S times count(a → b c) / count(a), the three vectors of a term equally long."""
+    """Scale terms of S by count(a → b c) / count(a), and give a term's vectors the same length."""
     norms = [np.sqrt(np.einsum("ti,ti->t", side, side, dtype=np.float64)) for side in sides]
     share = occurrences.share[rule]
     length = np.cbrt(share * norms[0] * norms[1] * norms[2])
@@ -207,7 +216,7 @@ def _terms(
 
 
 def shrinkage(weight: Doubles | float) -> tuple[Doubles, Doubles]:
-    """u and v of λ = weight."""
+    """Compute u and v for λ = weight."""
     rest = 1.0 - np.asarray(weight, np.float64)
     first = 1.0 - rest**3
     second = weight * (1.0 + rest / 3.0)
@@ -217,7 +226,7 @@ def shrinkage(weight: Doubles | float) -> tuple[Doubles, Doubles]:
 
 
 def _examples(occurrences: Occurrences, smoothing: Smoothing, rules: Longs, n: int) -> Terms:
-    """The shrunk examples of rules seen n times each, and their HFF."""
+    """Return the shrunk examples of rules seen n times each, and their HFF."""
     weight = float(smoothing.rule_weight(n))
     u, v = shrinkage(weight)
     nodes = occurrences.nodes[occurrences.start[rules][:, None] + np.arange(n)]
@@ -240,7 +249,7 @@ def _examples(occurrences: Occurrences, smoothing: Smoothing, rules: Longs, n: i
 
 
 def _relative(rest: list[Doubles], terms: list[Doubles]) -> Doubles:
-    """‖rest‖ / ‖terms + rest‖, both sums of products of rows, a batch of them."""
+    """Compute ‖rest‖ / ‖terms + rest‖ for a batch, both being sums of products of rows."""
     squared = _inner(rest, rest)
     whole = squared + 2 * _inner(rest, terms) + _inner(terms, terms)
     ratio = np.divide(squared, whole, out=np.zeros_like(whole), where=whole > 0)
@@ -261,7 +270,7 @@ def _inner(one: list[Doubles], other: list[Doubles]) -> Doubles:
 def _tensor(
     occurrences: Occurrences, smoothing: Smoothing, r: int, shape: tuple[int, ...]
 ) -> tuple[Sides, Floats]:
-    """The examples of rule r, and its S."""
+    """Return the examples of rule r, and its S."""
     nodes = occurrences.nodes[occurrences.start[r] : occurrences.start[r + 1]]
     z, left, right = occurrences.sides(nodes)
     sides = (z[:, : shape[0]], left[:, : shape[1]], right[:, : shape[2]])
@@ -271,7 +280,7 @@ def _tensor(
 
 
 def _fibres(occurrences: Occurrences, smoothing: Smoothing, rules: Longs) -> Terms:
-    """S itself, as its longest fibres times unit vectors."""
+    """Return S itself, as its longest fibres times unit vectors."""
     width = occurrences.projection.width
     unit = np.eye(width)
     rows: list[list[Floats]] = [[], [], []]
@@ -326,12 +335,12 @@ def _fitted(
 
 
 def _extended(rows: Doubles, padded: Doubles) -> Doubles:
-    """The rows and one more, which may have zeros behind it."""
+    """Append one row, padded with zeros."""
     return np.concatenate([rows, padded[:, : rows.shape[1]]])
 
 
 def _centres(sides: Sides, uv: tuple[Doubles, Doubles], n_centres: int) -> tuple[Doubles, Doubles]:
-    """The children's parts of the means of clusters of shrunk examples (Lloyd's algorithm)."""
+    """Find the children's parts of the means of clusters of shrunk examples (Lloyd's algorithm)."""
     u, v = uv
     sample = np.linspace(0, len(sides[0]) - 1, min(len(sides[0]), CLUSTER_SAMPLE)).astype(np.int64)
     shrunk, scale = [], []
@@ -353,9 +362,10 @@ def _centres(sides: Sides, uv: tuple[Doubles, Doubles], n_centres: int) -> tuple
 def least_squares(
     tensors: Floats, left: Doubles, right: Doubles, sweeps: int
 ) -> tuple[Doubles, Doubles, Doubles]:
-    """Terms near a batch of tensors, (batch, terms, m) each, from terms' left and right sides.
+    """Fit terms to a batch of tensors, (batch, terms, m) each, starting from left and right sides.
 
-    Alternating least squares: given two sides, each sweep solves for the third, in turn.
+    This is alternating least squares: each sweep solves for every side in turn, given the other
+    two.
     """
     batch, p, q, r = tensors.shape
     n_terms = left.shape[1]
@@ -378,11 +388,11 @@ def _columns(side: Doubles, like: Floats) -> Floats:
 
 
 def _solved(one: Doubles, other: Doubles, products: Floats) -> Doubles:
-    """The third side of every term: the normal equations' solution."""
+    """Solve the normal equations for the third side of every term."""
     gram = (one @ np.swapaxes(one, 1, 2)) * (other @ np.swapaxes(other, 1, 2))
     n_terms = gram.shape[1]
     ridge = RIDGE * np.trace(gram, axis1=1, axis2=2) / n_terms
-    # A tensor of zeros leaves nothing to solve for, and any ridge will do.
+    # For a tensor of zeros, any ridge will do.
     damped = gram + np.where(ridge > 0, ridge, 1.0)[:, None, None] * np.eye(n_terms)
     return np.asarray(np.linalg.solve(damped, products[..., 0]), np.float64)
 
@@ -394,7 +404,7 @@ def _unit(side: Doubles) -> Doubles:
 
 
 def _distance(tensors: Floats, parent: Doubles, left: Doubles, right: Doubles) -> Doubles:
-    """‖terms − tensor‖ / ‖tensor‖ of every tensor of a batch."""
+    """Compute ‖terms − tensor‖ / ‖tensor‖ of every tensor of a batch."""
     batch, p = tensors.shape[:2]
     flat = tensors.reshape(batch, p, -1)
     dtype = tensors.dtype

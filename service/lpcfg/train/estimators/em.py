@@ -1,25 +1,26 @@
 """Expectation maximization on given trees (Matsuzaki et al. 2005), in the form of terms.
 
-A state i of a takes rule r = a → b c together with one of r's components t, which draws the
+A state i of symbol a chooses a rule r = a → b c together with one of r's terms t, which draws the
 children's states independently of each other:
 
     P[t, i] = p(r, t | a, i)      L[t, j] = p(j | r, t)      R[t, k] = p(k | r, t)
 
     t(a → b c, j, k | a, i) = Σ_t P[t, i] · L[t, j] · R[t, k]
 
-So the parameters are C as `Tables` have it, terms and all: nothing is compacted afterwards,
-nothing is negative, and a node costs K(m_a + m_b + m_c) instead of m_a m_b m_c steps. It takes
-nothing from the model: where L and R are unit vectors, one t for every (j, k), they stay so and
-this is EM on dense tensors; fewer terms hold a rule seen n times to what n examples can tell.
+So the parameters are C in the form of `Tables`: no compaction is needed, no number is negative, and
+a node costs K(m_a + m_b + m_c) steps instead of m_a m_b m_c. The model is as general as before: if
+L and R are unit vectors, one t for every (j, k), they stay so, and this is EM on dense tensors.
+With fewer terms, a rule seen n times has no more parameters than n examples can determine.
 
-The E-step is inside-outside on the trees (figure 4), with α scaled to sum to one and β so that
-α · β = 1 at every node: posteriors need no other scale. With λ = L α, ρ = R α, γ = P β of a node,
+The E-step is inside-outside on the trees (figure 4). α is scaled to sum to one, and β such that
+α · β = 1 at every node, so posteriors need no further scaling. With ℓ = L α of the left child,
+r = R α of the right child, and u = P β of the parent,
 
-    p(t | tree) = γ_t λ_t ρ_t / Σ_t γ_t λ_t ρ_t
+    p(t | tree) = u_t ℓ_t r_t / Σ_t u_t ℓ_t r_t
 
-and the expected counts of P, L and R are these products with P∘β, L∘α and R∘α instead of γ, λ, ρ.
+and the expected counts of P, L and R are these products with P∘β, L∘α and R∘α in place of u, ℓ, r.
 
-The M-step divides, and smooths as the other estimators do: see `maximised`.
+The M-step divides, and smooths as the other estimators do (see `maximised`).
 """
 
 from collections.abc import Callable
@@ -43,18 +44,23 @@ from lpcfg.train.estimators.spectral import SpectralConfig
 from lpcfg.train.stages import Stages
 
 Choose = Callable[[Tables], float]
-"""How good tables are: the more the better."""
+"""Scores tables by their quality: higher is better."""
 
 CHUNKS = 8
-"""Parts that trees are cut into, each summed on its own: the same sums whatever the workers."""
+"""Parts that trees are cut into. Each is summed separately, so workers do not change the sums."""
 NEGATIVE = 0.05
-"""Share of the numbers' magnitude that may be negative in tables to start from. Least squares
-leave 0.01 where all should be positive; tables in another basis have about a half."""
+"""Starting tables may have at most this share of negative numbers, by magnitude.
+
+Least squares leave 0.01 where all should be positive; tables in another basis have about a half.
+"""
 
 
 class Numbers(NamedTuple):
-    """P, L and R, a row for every term; the direction of c∞, a row for every entry; c¹, a row for
-    every symbol. Zeros behind the m numbers of a row. Or the expected counts of these."""
+    """The numbers of a mixture, or their expected counts.
+
+    P, L and R have a row for every term, the direction of c∞ a row for every entry, and c¹ a row
+    for every symbol. Rows are padded with zeros behind their m numbers.
+    """
 
     parent: Floats
     left: Floats
@@ -64,7 +70,7 @@ class Numbers(NamedTuple):
 
 
 class Shape(NamedTuple):
-    """m of every symbol, and whose the terms are: rule r's are first[r] : first[r + 1]."""
+    """m of every symbol, and each rule's terms: those of rule r are first[r] : first[r + 1]."""
 
     rules: Ints
     states: Ints
@@ -72,8 +78,11 @@ class Shape(NamedTuple):
 
 
 class Nodes(NamedTuple):
-    """The trees: of every node its symbol, its children, its rule or its entry (-1: none), and the
-    state it is known to be in (-1: unknown)."""
+    """The trees, node by node.
+
+    Each node has its symbol, its children, its rule or entry (-1: none), and its state if known
+    (-1: unknown).
+    """
 
     symbol: Ints
     left: Ints
@@ -89,8 +98,11 @@ class Nodes(NamedTuple):
 
 @njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"}, error_model="numpy")
 def _expect(nodes: Nodes, shape: Shape, given: Numbers, out: Numbers, first: int, last: int) -> Any:
-    """Add the expected counts of trees first … last − 1 to `out`, those of P, L and R yet to be
-    multiplied by these; their log-likelihood, -inf where a tree has probability zero."""
+    """Add the expected counts of trees first … last − 1 to `out`. Return their log-likelihood.
+
+    The counts of P, L and R still have to be multiplied by P, L and R. The log-likelihood is -inf
+    if a tree has probability zero.
+    """
     longest, most = 1, 1
     for tree in range(first, last):
         longest = max(longest, nodes.tree_start[tree + 1] - nodes.tree_start[tree])
@@ -123,7 +135,7 @@ def _inside(
     alpha: Floats,
     sides: Floats,
 ) -> Any:
-    """α, λ and ρ of every node of a tree; log p(tree)."""
+    """Compute α, ℓ and r of every node of a tree. Return log p(tree)."""
     total = 0.0
     for v in range(count):
         node = base + v
@@ -164,7 +176,7 @@ def _outside(
     count: int,
     work: tuple[Floats, Floats, Floats, Floats],
 ) -> None:
-    """β of every node of a tree, and what each adds to the expected counts."""
+    """Compute β of every node of a tree, and add each node's part to the expected counts."""
     alpha, beta, sides, across = work
     top = count - 1
     a = nodes.symbol[base + top]
@@ -187,11 +199,11 @@ def _outside(
         start, n_terms = shape.first[r], shape.first[r + 1] - shape.first[r]
         whole = 0.0
         for t in range(n_terms):
-            gamma = _dot(given.parent[start + t], beta[v], m)
+            above = _dot(given.parent[start + t], beta[v], m)
             across[0, t] = sides[v, 0, t] * sides[v, 1, t]
-            across[1, t] = gamma * sides[v, 1, t]
-            across[2, t] = gamma * sides[v, 0, t]
-            whole += gamma * across[0, t]
+            across[1, t] = above * sides[v, 1, t]
+            across[2, t] = above * sides[v, 0, t]
+            whole += above * across[0, t]
         beta[x, :m_left] = 0.0
         beta[y, :m_right] = 0.0
         for t in range(n_terms):
@@ -218,7 +230,7 @@ def _add(to: Floats, what: Floats, times: float, m: int) -> None:
 
 @njit(cache=True, nogil=True)
 def _only(vector: Floats, state: int, m: int) -> None:
-    """Zeros but for one state."""
+    """Set all entries but one state to zero."""
     kept = vector[state]
     vector[:m] = 0.0
     vector[state] = kept
@@ -236,7 +248,7 @@ class Mixture:
     numbers: Numbers
 
     def tables(self) -> Tables:
-        """The same as tables, without terms that no state takes."""
+        """Return the mixture as tables, without terms that no state takes."""
         used = self.numbers.parent.any(axis=1)
         rules, states = self.grammar.rules, self.shape.states
         rule = np.repeat(np.arange(len(rules)), np.diff(self.shape.first))[used]
@@ -263,8 +275,10 @@ class Mixture:
         *,
         dtype: type[np.floating[Any]] = np.float32,
     ) -> "Mixture":
-        """The mixture that tables of an L-PCFG are, with an empty last term of every rule where
-        there is smoothing. What is slightly negative becomes zero."""
+        """Build the mixture that equals the tables of an L-PCFG.
+
+        With smoothing, every rule gets an empty last term. Slightly negative numbers become zero.
+        """
         _check_positive(tables)
         grammar, states = tables.grammar, tables.states
         spare = np.int64(smoothing.rule > 0)
@@ -286,13 +300,13 @@ class Mixture:
 
 
 def _flat(rows: Floats, length: Ints) -> Floats:
-    """The first length[k] numbers of every row k, one after the other."""
+    """Join the first length[k] numbers of every row k."""
     flat: Floats = rows[np.arange(rows.shape[1]) < length[:, None]]
     return flat
 
 
 def _rows(flat: Floats, length: Ints, width: int) -> Doubles:
-    """The rows that `_flat` came from, without what is negative."""
+    """Undo `_flat`, and set negative numbers to zero."""
     rows = np.zeros((len(length), width))
     rows[np.arange(width) < length[:, None]] = np.maximum(flat, 0.0)
     return rows
@@ -311,7 +325,7 @@ def _check_positive(tables: Tables) -> None:
 
 
 class Corpus:
-    """Trees to learn from: their nodes, and how often what occurs in them."""
+    """Trees to learn from: their nodes, and the counts of their rules and entries."""
 
     def __init__(self, examples: Examples) -> None:
         forest, grammar = examples.forest, examples.grammar
@@ -337,21 +351,21 @@ class Corpus:
         self.chunks = [(int(i), int(j)) for i, j in pairwise(bounds) if i < j]
 
     def with_states(self, state: Ints) -> "Corpus":
-        """The same trees, of whose nodes the states are known."""
+        """Return the same trees with known states of their nodes."""
         known = copy(self)
         known.nodes = self.nodes._replace(state=state)
         return known
 
     @cached_property
     def entry_likelihood(self) -> float:
-        """Σ over leaves of log count(a → x) / count(a): what c∞'s directions leave out."""
+        """Σ over leaves of log count(a → x) / count(a), which the directions of c∞ leave out."""
         seen = self.entry_count[self.entry_count > 0]
         of = self.symbol_count[self.grammar.entries[self.entry_count > 0, 0]]
         return float((seen * np.log(seen / of)).sum())
 
 
 def expected(corpus: Corpus, mixture: Mixture, *, workers: int) -> tuple[Numbers, float]:
-    """The E-step: expected counts, and log p(trees). In double precision where they are added."""
+    """Run the E-step: return expected counts and log p(trees), summed in double precision."""
     given = mixture.numbers
 
     def run(chunk: tuple[int, int]) -> tuple[Numbers, float]:
@@ -379,8 +393,11 @@ def expected(corpus: Corpus, mixture: Mixture, *, workers: int) -> tuple[Numbers
 
 
 def maximised(corpus: Corpus, mixture: Mixture, counts: Numbers, smoothing: Smoothing) -> Mixture:
-    """The M-step: the L-PCFG that makes the expected counts likeliest, once these are smoothed as
-    the other estimators' moments are (`smoothed_terms`; νE + (1−ν)H of an entry)."""
+    """Run the M-step: return the most likely L-PCFG for the smoothed expected counts.
+
+    They are smoothed like the moments of the other estimators (`smoothed_terms`; νE + (1−ν)H of an
+    entry).
+    """
     grammar, shape = corpus.grammar, mixture.shape
     rules, dtype = grammar.rules, mixture.numbers.parent.dtype
     rule = np.repeat(np.arange(len(rules)), np.diff(shape.first))
@@ -410,21 +427,21 @@ def maximised(corpus: Corpus, mixture: Mixture, counts: Numbers, smoothing: Smoo
 
 
 def _over(rows: Floats, by: Floats | Longs) -> Doubles:
-    """Rows divided, 0 where there is nothing to divide by."""
+    """Divide the rows; give 0 where the divisor is 0."""
     below = by if by.ndim == 2 else by[:, None]
     result: Doubles = np.divide(rows, below, out=np.zeros(rows.shape), where=below > 0)
     return result
 
 
 def _sums(group: Ints | Longs, n_groups: int, rows: Floats) -> Doubles:
-    """The sum of the rows of every group."""
+    """Sum the rows of every group."""
     shape = (n_groups, len(rows))
     member = scipy.sparse.csr_array((np.ones(len(rows)), (group, np.arange(len(rows)))), shape)
     return np.asarray(member @ rows, np.float64)
 
 
 def _visits(grammar: Grammar, rule: Longs, counts: Numbers) -> Doubles:
-    """The expected number of nodes of every symbol in every state."""
+    """Compute the expected number of nodes of every symbol in every state."""
     n = grammar.n_symbols
     inner = _sums(grammar.rules[rule, 0], n, counts.parent)
     return inner + _sums(grammar.entries[:, 0], n, counts.lexical)
@@ -438,11 +455,11 @@ def smoothed_terms(
     share: Doubles,
     smoothing: Smoothing,
 ) -> tuple[Doubles, list[Doubles]]:
-    """How often every term is taken, smoothed, and its three distributions over states.
+    """Smooth the terms: return how often each is taken, and its three distributions over states.
 
-    Terms' distributions a become (uμ + v(a − μ)) / u and their weights u³ as much, as in
-    `compact`; the last term of a rule is what it was and (1−λ)³ · p(i|a) p(j|b) p(k|c)
-    as one term, whose distributions are the means of theirs. `share` is p(i | a), rows by symbol.
+    A term's distributions a become (uμ + v(a − μ)) / u, and its weight is multiplied by u³, as in
+    `compact`. The last term of a rule gains (1−λ)³ · p(i|a) p(j|b) p(k|c) as one term; its
+    distributions become the means. `share` is p(i | a), with rows by symbol.
     """
     n = corpus.rule_count
     size = counts.parent.sum(axis=1)
@@ -467,11 +484,11 @@ def smoothed_terms(
     return mass, sides
 
 
-# Where it starts ---------------------------------------------------------------------------------
+# Starting points ---------------------------------------------------------------------------------
 
 
 def numbers_of_terms(corpus: Corpus, terms: int, smoothing: Smoothing) -> Longs:
-    """K_r of every rule: no more than it has examples, and one for what smoothing gives it."""
+    """Return K_r of every rule: at most the number of its examples, plus one for smoothing."""
     seen = corpus.rule_count
     return np.minimum(seen, terms) + ((smoothing.rule > 0) & (seen > 0))
 
@@ -486,9 +503,11 @@ def split(
     seed: int,
     dtype: type[np.floating[Any]] = np.float32,
 ) -> Mixture:
-    """Relative frequencies, split evenly among states and terms: every number is then multiplied
-    by 1 + perturbation · U(−1, 1), so that chance tells them apart. Sums of one are left to the
-    first M-step."""
+    """Split relative frequencies evenly among states and terms, then perturb them.
+
+    Every number is multiplied by 1 + perturbation · U(−1, 1), so that states and terms differ. The
+    first M-step makes the sums one.
+    """
     grammar = corpus.grammar
     k = numbers_of_terms(corpus, terms, smoothing)
     first = np.concatenate([[0], np.cumsum(k)]).astype(np.int64)
@@ -528,8 +547,10 @@ def from_clusters(
     seed: int,
     workers: int,
 ) -> Mixture:
-    """The mixture of these terms that makes trees with known states likeliest, after some sweeps
-    of EM: where tensors of relative frequencies need more terms, a local optimum."""
+    """Find the most likely mixture for trees with known states, by some sweeps of EM.
+
+    This is a local optimum where tensors of relative frequencies need more terms.
+    """
     mixture = split(corpus, states, terms, smoothing, perturbation=PERTURBATION, seed=seed)
     known = corpus.with_states(state)
     for _ in range(sweeps):
@@ -543,8 +564,11 @@ def from_clusters(
 
 @dataclass(frozen=True, eq=False)
 class EmReport:
-    """log_likelihood[n] is log p(trees) after n steps, but for the last; scores[n] is what `choose`
-    said after n steps (none without it); `steps` were taken in the end."""
+    """The course of EM.
+
+    log_likelihood[n] is log p(trees) after n steps, except the last; scores[n] is the result of
+    `choose` after n steps (empty without it); `steps` were kept in the end.
+    """
 
     states: Ints
     terms: Ints
@@ -553,7 +577,7 @@ class EmReport:
     steps: int
 
     def facts(self, grammar: Grammar) -> dict[str, object]:
-        """The report for a manifest."""
+        """Return the report as facts for a manifest."""
         del grammar
         return {
             "states": self.states.tolist(),
@@ -575,10 +599,10 @@ def climb(
     workers: int,
     stages: Stages | None = None,
 ) -> tuple[Tables, EmReport]:
-    """Tables after some steps of EM.
+    """Run EM and return tables.
 
-    With patience and a choice, the best of all steps, of which no more are taken once that many
-    were no better; otherwise as many as `steps` says.
+    With `patience` and `choose`, return the best tables of all steps, and stop after that many
+    steps without improvement. Otherwise take `steps` steps.
     """
     stages = stages or Stages()
     likelihoods: list[float] = []
@@ -608,7 +632,7 @@ def climb(
 # The estimator -----------------------------------------------------------------------------------
 
 PERTURBATION = 0.5
-"""Of terms that known states will tell apart."""
+"""Of terms that known states will make different."""
 
 
 @dataclass(frozen=True)
@@ -616,12 +640,12 @@ class EmConfig:
     """Settings of EM from perturbed splits.
 
     states              m: no symbol has more latent states than this
-    examples            a symbol has at least so many examples a state
-    terms               a rule has at most so many rank-one terms; None: by the states
+    examples            a symbol has at least this many examples per state
+    terms               the most rank-one terms of a rule; None: by the states
     perturbation        every number of the even split is scaled by 1 ± this at most
     steps               of EM
-    patience            with trees to choose by, stops after so many steps that were no better, and
-                        keeps the best; 0 takes all steps
+    patience            with trees to choose by, stop after this many steps without improvement, and
+                        keep the best; 0 takes all steps
     smoothing           estimates back off to lower moments
     rule_back_off       C in λ = √n / (C + √n) of a rule seen n times; None: by the states
     lexical_back_off    the same in ν of an entry seen n times
@@ -649,7 +673,7 @@ class EmConfig:
             )
 
     def spectral(self) -> SpectralConfig:
-        """The settings that the spectral estimator has as well, checked and completed there."""
+        """The settings shared with the spectral estimator, checked and completed there."""
         return SpectralConfig(
             states=self.states,
             terms=self.terms,
@@ -660,7 +684,7 @@ class EmConfig:
 
 
 def check_steps(steps: int, patience: int) -> None:
-    """Refuse settings of `climb` outside what they may be."""
+    """Refuse settings of `climb` that are out of range."""
     for name, value in (("steps", steps), ("patience", patience)):
         if value < 0:
             raise TrainingError(f"expected `{name}` of at least 0, got {value}: raise it")
@@ -675,7 +699,7 @@ def estimate(
     stages: Stages | None = None,
     choose: Choose | None = None,
 ) -> tuple[Tables, EmReport]:
-    """Tables of EM from perturbed splits. The number of workers changes no byte."""
+    """Estimate tables by EM from perturbed splits. The number of workers does not change a byte."""
     corpus = Corpus(examples)
     common = config.spectral()
     states = np.clip(corpus.symbol_count // config.examples, 1, config.states).astype(np.int32)

@@ -1,8 +1,8 @@
-"""Means of projected trees, smoothed (NAACL 3.2): what C, c∞ and c¹ are made of.
+"""Means of projected trees, smoothed (NAACL 3.2), from which C, c∞ and c¹ are made.
 
 A projection gives every node v a vector Y(v) of its inside tree and Z(v) of its outside tree. It
-comes from a singular value decomposition, from clusters, or from elsewhere: all that is done here
-is to average. `compact` brings the third moments of rules into the form of tables.
+comes from a singular value decomposition, from clusters, or from another source; here vectors are
+only averaged. `compact` turns the third moments of rules into tables.
 """
 
 from dataclasses import dataclass
@@ -15,12 +15,12 @@ from lpcfg.train.data.examples import Examples
 from lpcfg.train.data.treebank import Forest
 
 Sides = tuple[Floats, Floats, Floats]
-"""Something of the parent, the left and the right child."""
+"""Values for the parent, the left and the right child."""
 
 
 @dataclass(frozen=True, eq=False)
 class Projection:
-    """Y and Z of every node: row v of `inside` and `outside`, m_a numbers, then zeros."""
+    """Y and Z of every node: row v of `inside` and `outside` has m_a numbers, then zeros."""
 
     symbol: Ints
     states: Ints
@@ -29,7 +29,7 @@ class Projection:
 
     @property
     def width(self) -> int:
-        """The length of a row, the largest m_a."""
+        """The length of a row, which is the largest m_a."""
         return int(self.inside.shape[1])
 
     @cached_property
@@ -39,17 +39,17 @@ class Projection:
 
     @cached_property
     def mean_inside(self) -> Doubles:
-        """F of every symbol, the mean of Y; 0 of a symbol never seen."""
+        """F of every symbol, the mean of Y; 0 for a symbol never seen."""
         return group_means(self.inside, self.symbol, len(self.states))
 
     @cached_property
     def mean_outside(self) -> Doubles:
-        """H of every symbol, the mean of Z; 0 of a symbol never seen."""
+        """H of every symbol, the mean of Z; 0 for a symbol never seen."""
         return group_means(self.outside, self.symbol, len(self.states))
 
 
 def group_means(vectors: Floats, group: Ints | Longs, n_groups: int) -> Doubles:
-    """The mean vector of every group, 0 of an empty one. Negative groups are left out."""
+    """Compute the mean vector of every group, 0 for an empty one. Negative groups are ignored."""
     order = np.argsort(group, kind="stable")
     start = np.searchsorted(group[order], np.arange(n_groups + 1))
     size = np.diff(start)
@@ -64,29 +64,32 @@ def group_means(vectors: Floats, group: Ints | Longs, n_groups: int) -> Doubles:
 
 @dataclass(frozen=True)
 class Smoothing:
-    """The constants C in the weights √n / (C + √n) of what was seen n times. C = 0 trusts it."""
+    """The constants C in the weights √n / (C + √n) of an estimate from n examples.
+
+    C = 0 trusts it.
+    """
 
     rule: float
     lexical: float
 
     def rule_weight(self, n: Longs | int) -> Doubles:
-        """λ of a rule seen n times."""
+        """Compute λ of a rule seen n times."""
         return _weight(n, self.rule)
 
     def lexical_weight(self, n: Longs | int) -> Doubles:
-        """ν of an entry seen n times."""
+        """Compute ν of an entry seen n times."""
         return _weight(n, self.lexical)
 
 
 def _weight(n: Longs | int, constant: float) -> Doubles:
     root = np.sqrt(np.asarray(n, np.float64))
-    # What was never seen has no mean of its own, even where nothing is smoothed.
+    # An entry never seen has no mean of its own, even without smoothing.
     return np.divide(root, constant + root, out=np.zeros_like(root), where=root > 0)
 
 
 @dataclass(frozen=True, eq=False)
 class Occurrences:
-    """Where every rule occurs: the nodes of rule r are nodes[start[r] : start[r + 1]]."""
+    """The occurrences of rules: nodes[start[r] : start[r + 1]] have rule r."""
 
     examples: Examples
     projection: Projection
@@ -107,13 +110,13 @@ class Occurrences:
 
     @cached_property
     def share(self) -> Doubles:
-        """count(a → b c) / count(a) of every rule, 0 of one never seen."""
+        """count(a → b c) / count(a) of every rule, 0 for a rule never seen."""
         of_parent = self.projection.count[self.examples.grammar.rules[:, 0]]
         share: Doubles = self.count / np.maximum(of_parent, 1)
         return share
 
     def sides(self, nodes: Longs) -> Sides:
-        """Z of nodes, Y of their left and of their right children."""
+        """Return Z of nodes, and Y of their left and of their right children."""
         outside, inside = self.projection.outside, self.projection.inside
         return (
             outside[nodes],
@@ -122,14 +125,14 @@ class Occurrences:
         )
 
     def tail(self, rules: Longs | Ints) -> tuple[Doubles, Doubles, Doubles]:
-        """H of rules' parents, F of their left and of their right children."""
+        """Return H of rules' parents, and F of their left and of their right children."""
         a, b, c = self.examples.grammar.rules[rules].T
         inside = self.projection.mean_inside
         return self.projection.mean_outside[a], inside[b], inside[c]
 
 
 def third_moment(sides: Sides) -> Floats:
-    """The sum of z⊗y₂⊗y₃ over examples."""
+    """Sum z⊗y₂⊗y₃ over examples."""
     parent, left, right = sides
     shape = (parent.shape[1], left.shape[1], right.shape[1])
     total = np.zeros((shape[0], shape[1] * shape[2]), parent.dtype)
@@ -141,10 +144,11 @@ def third_moment(sides: Sides) -> Floats:
 
 
 def smoothed(sides: Sides, tail: tuple[Doubles, Doubles, Doubles], weight: float) -> Floats:
-    """λE + (1−λ)(λE² + (1−λ)(λE³ + (1−λ)E⁴)) of a rule's examples, λ = weight.
+    """Compute λE + (1−λ)(λE² + (1−λ)(λE³ + (1−λ)E⁴)) of a rule's examples, with λ = weight.
 
-    E is the mean of z⊗y₂⊗y₃; E² averages the three products of a pair's mean and the third's; E³
-    is the product of the three means, E⁴ that of the symbols' own means H, F, F (`tail`).
+    E is the mean of z⊗y₂⊗y₃. E² averages three products, each of a pair's mean and the third's
+    mean. E³ is the product of the three means. E⁴ is the product of the symbols' means H, F, F
+    (`tail`).
     """
     n = len(sides[0])
     first, second, third = (side.mean(axis=0, dtype=np.float64) for side in sides)
@@ -163,9 +167,9 @@ def smoothed(sides: Sides, tail: tuple[Doubles, Doubles, Doubles], weight: float
 def terminal_directions(
     examples: Examples, projection: Projection, smoothing: Smoothing
 ) -> Doubles:
-    """νE^{a→x} + (1−ν)H^a of every entry a → x: the direction of its c∞, in rows like Z's.
+    """Compute νE^{a→x} + (1−ν)H^a of every entry a → x: the direction of its c∞, in rows like Z's.
 
-    An entry that no leaf has, as a → ANY, gets H^a.
+    An entry that no leaf has, like a → ANY, gets H^a.
     """
     grammar, node_entry = examples.grammar, examples.node_entry
     n_entries = len(grammar.entries)
@@ -176,7 +180,10 @@ def terminal_directions(
 
 
 def root_vectors(forest: Forest, projection: Projection) -> Doubles:
-    """c¹ of every symbol, in rows like Y's: the sum of Y over roots / the number of trees."""
+    """Compute c¹ of every symbol: the sum of Y over roots / the number of trees, in rows like Y's.
+
+    Preterminals have one too, because a sentence may be one word.
+    """
     symbol = forest.symbol[forest.roots]
     means = group_means(projection.inside[forest.roots], symbol, len(projection.states))
     share = np.bincount(symbol, minlength=len(projection.states)) / forest.n_trees

@@ -1,4 +1,4 @@
-"""The treebank PCFG: one latent state a symbol, relative frequencies (m = 1).
+"""The treebank PCFG: relative frequencies with one latent state per symbol (m = 1).
 
 It is an estimator of its own, and the coarse grammar that prunes the charts of all others.
 """

@@ -1,20 +1,20 @@
 """The pivot algorithm (ACL14, figure 1), with several features a node (section 6.2).
 
     project         φ, ψ → Y, Z of every node: the CCA of section 5.2
-    decompose       per symbol: pivots among inside features f by v_f = E[Z | f], so p(h | f) and
-                    r(f | h); the same with outside features g and E[Y | g], so s(g | h'); and h'
-                    as h (figure 2)
-    joint_states    per rule: t(h₁, h₂, h₃ | a → b c), which maximises the concave
+    decompose       per symbol: find pivots among inside features f by v_f = E[Z | f], which gives
+                    p(h | f) and r(f | h); the same with outside features g and E[Y | g], which
+                    gives s(g | h'); then match the states h' with the states h (figure 2)
+    joint_states    per rule: find t(h₁, h₂, h₃ | a → b c), which maximises the concave
                     Σ log Σ_h t(h₁, h₂, h₃) s(g | h₁) r(f₂ | h₂) r(f₃ | h₃)
-    positive_terms  t as a mixture of few terms
-    maximised       the laws of probability (step 3), and smoothing
+    positive_terms  write t as a mixture of few terms
+    maximised       normalise (step 3), and smooth
 
 q and π are those of section 6.1: the words of a preterminal are inside features, and being a root
-is an outside feature. So all that a node's state is known by are expected counts, which take the
-way of EM's, and EM may go on from there: nothing is negative and states are the model's own.
+is an outside feature. All results are expected counts, as in EM, so they go through EM's M-step,
+and EM may continue from there. No number is negative.
 
-r and s sum to one over each feature template. Section 6.2 sums the objective over all triples of
-templates, 392 of them; here each template is in one triple at least, which keeps it concave.
+r and s sum to one over each feature template. Section 6.2 sums the objective over all 392 triples
+of templates. Here each template is in at least one triple, and the objective is still concave.
 """
 
 from concurrent.futures import ThreadPoolExecutor
@@ -51,25 +51,31 @@ from lpcfg.train.estimators.spectral import SpectralConfig, project
 from lpcfg.train.stages import Stages
 
 EXAMPLES_A_RULE = 512
-"""Occurrences of a rule that its t is found from, evenly spaced. Four times as many take three
-times as long and are worth 0.2 F1 on craft/dev."""
+"""Occurrences of a rule that its t is estimated from, evenly spaced.
+
+Four times as many take three times as long and gain 0.2 F1 on craft/dev.
+"""
 ALIGNED_BY = 200
-"""Features of either side, the commonest, that states are aligned by; the others count as one."""
+"""Features of either side that align states: the most frequent. The others count as one."""
 ALIGNMENT_STEPS = 50
 SETTLED = 1e-6
-"""EM over few samples is not worth more: the counts behind it have three digits."""
+"""EM over few samples need not go further: the counts behind it have three digits."""
 SAME_PLANE = 1e-4
-"""Singular values of the candidates' points below this share of the first are single precision's
-rounding, a thousandfold."""
+"""Singular values of the candidates' points below this share of the first are rounding errors.
+
+This is a thousand times the rounding of single precision.
+"""
 
 
 @dataclass(frozen=True)
 class PivotConfig(SpectralConfig):
-    """Settings of the pivot algorithm: those of the spectral estimator, whose projection it starts
-    from, of which `sweeps` are of EM that brings tensors to terms, and
+    """Settings of the pivot algorithm, besides those of the spectral estimator.
+
+    It starts from the spectral estimator's projection. Its `sweeps` are steps of EM that turn
+    tensors into terms.
 
     states              m: no symbol has more latent states than this
-    pivot_count         a pivot is a feature of at least so many examples
+    pivot_count         a pivot is a feature of at least this many examples
     rule_steps          of EM on the states of a rule and its children
     """
 
@@ -90,11 +96,11 @@ class PivotConfig(SpectralConfig):
 
 @dataclass(frozen=True)
 class PivotEmConfig(PivotConfig):
-    """Settings of the pivot algorithm followed by EM: those of the pivot algorithm, and
+    """Settings of the pivot algorithm followed by EM, besides those of the pivot algorithm.
 
     steps               of EM
-    patience            with trees to choose by, stops after so many steps that were no better, and
-                        keeps the best; 0 takes all steps
+    patience            with trees to choose by, stop after this many steps without improvement, and
+                        keep the best; 0 takes all steps
     """
 
     steps: int = 4
@@ -113,7 +119,7 @@ def estimate(
     workers: int,
     stages: Stages | None = None,
 ) -> tuple[Tables, EmReport]:
-    """Tables of the pivot algorithm. The number of workers changes no byte."""
+    """Estimate tables by the pivot algorithm. The number of workers does not change a byte."""
     mixture = pivoted(examples, config, seed=seed, workers=workers, stages=stages)
     tables = mixture.tables()
     return tables, EmReport(tables.states, tables.terms, (), (), 0)
@@ -128,7 +134,10 @@ def estimate_em(
     stages: Stages | None = None,
     choose: Choose | None = None,
 ) -> tuple[Tables, EmReport]:
-    """Tables of the pivot algorithm and some steps of EM. The number of workers changes no byte."""
+    """Estimate tables by the pivot algorithm and EM.
+
+    The number of workers does not change a byte.
+    """
     mixture = pivoted(examples, config, seed=seed, workers=workers, stages=stages)
     return climb(
         Corpus(examples),
@@ -150,7 +159,7 @@ def pivoted(
     workers: int,
     stages: Stages | None = None,
 ) -> Mixture:
-    """The L-PCFG that figure 1 finds."""
+    """Find the L-PCFG of figure 1."""
     stages, grammar = stages or Stages(), examples.grammar
     projection, _ = project(examples, config, seed=seed, workers=workers, stages=stages)
     features = Features.of(Context(examples), config.chosen(seed))
@@ -184,8 +193,10 @@ def pivoted(
 
 @dataclass(frozen=True, eq=False)
 class Decomposed:
-    """What features tell of a symbol's states: r(f | h) (d, m), s(g | h) (d', m), p(h | f) (d, m)
-    and p(h | a) (m,)."""
+    """The distributions of a symbol's features and states.
+
+    r(f | h) (d, m), s(g | h) (d', m), p(h | f) (d, m) and p(h | a) (m,).
+    """
 
     inside: Doubles
     outside: Doubles
@@ -196,7 +207,7 @@ class Decomposed:
 def decompose(
     phi: Side, psi: Side, inside: Floats, outside: Floats, pivot_count: int
 ) -> Decomposed:
-    """Step 1 of figure 1, of one symbol: its examples' features and their rows of Y and Z."""
+    """Take step 1 of figure 1 for one symbol, from its examples' features and rows of Y and Z."""
     f, g = _membership(phi), _membership(psi)
     sides = [
         _Points.of(f, outside.astype(np.float64), phi.count, pivot_count),
@@ -213,7 +224,7 @@ def decompose(
 
 
 def _membership(side: Side) -> scipy.sparse.csr_matrix:
-    """Row f: the examples with feature f."""
+    """Build the matrix whose row f marks the examples with feature f."""
     n, templates = side.feature.shape
     example = np.repeat(np.arange(n), templates)
     ones = np.ones(n * templates)
@@ -224,12 +235,12 @@ def _membership(side: Side) -> scipy.sparse.csr_matrix:
 
 @dataclass(frozen=True, eq=False)
 class _Points:
-    """Where features are in the other side's projection, and which may be pivots."""
+    """The features' points in the other side's projection, and the features that may be pivots."""
 
     points: Doubles
     candidates: Longs
     most: int
-    """States that there are pivots for."""
+    """The most states for which there are pivots."""
 
     @classmethod
     def of(
@@ -246,7 +257,7 @@ class _Points:
         return cls(points, candidates, most)
 
     def weights(self, m: int) -> Doubles:
-        """p(h | f) of every feature."""
+        """Compute p(h | f) of every feature."""
         if m == 1:
             return np.ones((len(self.points), 1))
         corners = self.points[find_pivots(self.points, m, self.candidates)]
@@ -254,8 +265,10 @@ class _Points:
 
 
 def _given_state(side: Side, joint: Doubles) -> Doubles:
-    """p(feature | h) from what is proportional to it: columns that sum to one over each template,
-    or to zero where nothing of a template goes with a state."""
+    """Normalise to p(feature | h): columns that sum to one over each template.
+
+    A column stays zero if no feature of a template goes with the state.
+    """
     template = np.zeros(side.n_features, np.int64)
     template[side.feature] = np.arange(side.feature.shape[1])
     sums = np.zeros((side.feature.shape[1], joint.shape[1]))
@@ -268,7 +281,7 @@ def _given_state(side: Side, joint: Doubles) -> Doubles:
 def _aligned(
     f: scipy.sparse.csr_matrix, g: scipy.sparse.csr_matrix, posterior: Doubles, emitted: Doubles
 ) -> Doubles:
-    """t(h' | h) of figure 2, by the commonest features."""
+    """Compute t(h' | h) of figure 2 from the most frequent features."""
     rows = np.sort(np.argsort(-np.asarray(f.sum(axis=1)).ravel(), kind="stable")[:ALIGNED_BY])
     common = np.argsort(-np.asarray(g.sum(axis=1)).ravel(), kind="stable")
     columns, rest = np.sort(common[:ALIGNED_BY]), common[ALIGNED_BY:]
@@ -289,10 +302,10 @@ def _aligned(
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """What the features of every node tell of its state.
+    """The evidence that features give of each node's state.
 
-    Feature f of a node stands in row inside_of[node, k] of `inside`, one column k a template: its
-    r(f | h). A preterminal's only feature stands in all columns. `outside` and s likewise.
+    The feature of template k at a node has row inside_of[node, k] of `inside`, which is its r(f |
+    h). A preterminal's only feature has all columns k. `outside` and s are stored in the same way.
     """
 
     states: Ints
@@ -323,7 +336,7 @@ class Evidence:
 
 
 def _rows_of(forest: Forest, features: Features, sides: list[Side]) -> Ints:
-    """The rows of every node's features, those of symbols standing one after the other."""
+    """Return the rows of every node's features, symbol after symbol."""
     columns = max((side.feature.shape[1] for side in sides), default=0)
     rows = np.zeros((forest.n_nodes, columns), np.int32)
     first = 0
@@ -348,7 +361,7 @@ def _stacked(parts: list[Doubles], width: int) -> Floats:
 def _counted(
     corpus: Corpus, evidence: Evidence, config: PivotConfig, seed: int, workers: int
 ) -> tuple[Mixture, Numbers]:
-    """The expected counts of everything, as an E-step of EM would give them."""
+    """Compute the expected counts of all parameters, in the form of EM's E-step."""
     smoothing = config.smoothing_weights
     k = numbers_of_terms(corpus, config.compaction.terms, smoothing)
     first = np.concatenate([[0], np.cumsum(k)]).astype(np.int64)
@@ -377,7 +390,7 @@ def _counted(
 
 
 def _leaves_and_roots(corpus: Corpus, evidence: Evidence) -> tuple[Doubles, Doubles]:
-    """Expected counts of words and of roots (section 6.1)."""
+    """Compute the expected counts of words and of roots (section 6.1)."""
     nodes = corpus.nodes
     leaves = np.flatnonzero(nodes.entry >= 0)
     lexical = np.zeros((len(corpus.grammar.entries), evidence.inside.shape[1]))
@@ -393,7 +406,7 @@ def _leaves_and_roots(corpus: Corpus, evidence: Evidence) -> tuple[Doubles, Doub
 
 
 def _triples(corpus: Corpus, evidence: Evidence, r: int, own: Longs) -> list[Floats]:
-    """s(g | h₁), r(f₂ | h₂) and r(f₃ | h₃) of a rule's occurrences, a row for every triple."""
+    """Return s(g | h₁), r(f₂ | h₂) and r(f₃ | h₃) of a rule's occurrences, a row per triple."""
     at = own[np.linspace(0, len(own) - 1, min(len(own), EXAMPLES_A_RULE)).astype(np.int64)]
     nodes = corpus.nodes
     p, q, m = evidence.states[corpus.grammar.rules[r]].tolist()
@@ -412,9 +425,12 @@ def _triples(corpus: Corpus, evidence: Evidence, r: int, own: Longs) -> list[Flo
 
 
 def joint_states(rows: list[Floats], steps: int) -> Floats:
-    """t(h₁, h₂, h₃) that maximises Σ log Σ t s r r over rows, from uniform (step 2 of figure 1)."""
+    """Find t(h₁, h₂, h₃) that maximises Σ log Σ t s r r over rows (step 2 of figure 1).
+
+    Start from the uniform distribution.
+    """
     full = tuple(side.shape[1] for side in rows)
-    # A state that no row allows is at zero after one step: rare rules need few of a tensor's rows.
+    # A state that no row allows is zero after one step, so rare rules need few of a tensor's rows.
     kept = [np.flatnonzero(side.any(axis=0)) for side in rows]
     s, left, right = (side[:, states] for side, states in zip(rows, kept, strict=True))
     pairs = (left[:, :, None] * right[:, None, :]).reshape(len(s), -1)
@@ -432,10 +448,10 @@ def joint_states(rows: list[Floats], steps: int) -> Floats:
 def positive_terms(
     t: Floats, n_terms: int, sweeps: int, random: np.random.Generator
 ) -> tuple[Floats, Floats, Floats]:
-    """A distribution over three states as a mixture of at most so many products: exactly where its
-    fibres are as few, otherwise some sweeps of EM towards the nearest.
+    """Write a distribution over three states as a mixture of at most `n_terms` products.
 
-    Row k of each of the three holds p(k) times the k-th term's distribution.
+    This is exact if the distribution has that few fibres; otherwise some sweeps of EM approach it.
+    Row k of each result holds p(k) times the k-th term's distribution.
     """
     axis = int(np.argmax(t.shape))
     fibres = np.moveaxis(t, axis, 2).reshape(-1, t.shape[axis])
@@ -477,7 +493,10 @@ def _fibres(t: Floats, axis: int, fibres: Floats) -> tuple[Floats, Floats, Float
 
 
 def _closer(t: Floats, p: Floats, q: Floats, r: Floats) -> tuple[Floats, Floats, Floats]:
-    """One step of EM: how often each term, with what states, if t is what is observed."""
+    """Take one step of EM with t as the observed frequencies.
+
+    Return the terms' new distributions.
+    """
     shape = t.shape
     pairs = (q[:, :, None] * r[:, None, :]).reshape(len(p), -1)
     model = p.T @ pairs

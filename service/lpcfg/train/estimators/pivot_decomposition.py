@@ -1,16 +1,16 @@
-"""Matrix decomposition by pivots (ACL14, sections 5.2 and 5.3, figure 2).
+"""Decompose a matrix by pivots (ACL14, sections 5.2 and 5.3, figure 2).
 
-Given Q ∈ R^{d×d'} with Q_{f,g} = Σ_h π(h) r(f|h) s(g|h), finds π, r and s when every state h has
-a **pivot**: a row f with r(f|h) > 0 that no other state emits (and, for s, such a column).
-Counts serve as well as probabilities: nothing depends on the sum of Q.
+Given Q ∈ R^{d×d'} with Q_{f,g} = Σ_h π(h) r(f|h) s(g|h), find π, r and s, if every state h has a
+**pivot**: a row f with r(f|h) > 0 that no other state emits (and, for s, such a column). Q may hold
+counts or probabilities, because no result depends on its sum.
 
     p(f) = Σ_g Q_{f,g}            p(g|f) = Q_{f,g} / p(f)
     φ(g) ∈ R^m                    a projection of the columns, by CCA
     v_f = E[φ(g) | f] = Σ_h p(h|f) w_h,      w_h = E[φ(g) | h] = v of a pivot of h
 
-so the points v_f lie in a simplex whose corners are the pivots' points, and p(h|f) are f's
-barycentric coordinates in it. The steps are separate functions, so that an estimator with several
-features a node (section 6.2) can put its own statistics between them:
+The points v_f lie in a simplex whose corners are the pivots' points, and p(h|f) are f's barycentric
+coordinates in it. The steps are separate functions, so that an estimator with several features per
+node (section 6.2) can use its own statistics between them:
 
     projection → conditional_means → find_pivots → convex_weights → emissions
 """
@@ -29,20 +29,24 @@ from lpcfg.grammar.tables import Doubles, Longs
 Matrix: TypeAlias = Doubles | sparse.csr_matrix
 
 TOLERANCE = 1e-8
-"""Optimality of convex weights, relative to the squared size of the simplex: two digits finer
-than the square of the 1e-3 or so that counts of 10⁶ events determine a point to."""
+"""Optimality of convex weights, relative to the squared size of the simplex.
+
+Counts of 10⁶ events determine a point to about 1e-3. This is two digits finer than its square.
+"""
 SAME_SUBSPACE = 1e-10
-"""A distance this far below the first one is rounding (1e-16 times m ≤ 10³, thousandfold)."""
+"""A distance this far below the first one is rounding (1e-16 times m ≤ 10³, times a thousand)."""
 STEPS_PER_STATE = 1000
-"""Bound on exchanges per row and state, so that a degenerate simplex cannot hold the loop; rows of
-real counts need under 10 a state."""
+"""The most exchanges per row and state, so that the loop ends for a degenerate simplex too.
+
+Rows of real counts need fewer than 10 per state.
+"""
 ROWS_AT_ONCE = 8192
 """Rows solved in one call: 16 MB of targets at 256 states."""
 
 
 @dataclass(frozen=True, slots=True)
 class RowFactors:
-    """What the rows of Q tell (ACL14, matrix decomposition problem 2)."""
+    """The results for the rows of Q (ACL14, matrix decomposition problem 2)."""
 
     pivots: Longs
     """(m,) the row taken as the pivot of each state"""
@@ -64,9 +68,9 @@ class Factors:
 
 
 def decompose(matrix: Matrix, m: int, *, seed: int = 0, tolerance: float = TOLERANCE) -> Factors:
-    """π, r and s of a matrix whose rows and whose columns have pivots (figure 2).
+    """Find π, r and s of a matrix whose rows and whose columns have pivots (figure 2).
 
-    Exact, up to a permutation of the states, for exact moments (theorem 2).
+    For exact moments the result is exact, up to a permutation of the states (theorem 2).
     """
     table = _as_counts(matrix)
     rows = decompose_rows(table, m, seed=seed, tolerance=tolerance)
@@ -84,12 +88,12 @@ def decompose_rows(
     seed: int = 0,
     tolerance: float = TOLERANCE,
 ) -> RowFactors:
-    """π and r of a matrix whose rows have pivots (section 5.2), its columns arbitrary.
+    """Find π and r of a matrix whose rows have pivots (section 5.2). Its columns may be anything.
 
-    `candidates` are the rows that may be pivots (default: all). With counts, name the frequent
-    ones: points of rare rows are noise, and noise is what lies farthest out. The projection is
-    that of their rows, lest it spend dimensions on what sets only other rows apart. `shrinkage`,
-    in units of Q, is the projection's. Rows that are all zero get the weights π.
+    `candidates` are the rows that may be pivots (default: all). For counts, pass the frequent rows:
+    points of rare rows are noise, and noise lies farthest out. Only candidates determine the
+    projection, so that no dimension is spent on differences between other rows. `shrinkage`, in
+    units of Q, is passed to the projection. Rows that are all zero get the weights π.
     """
     table = _as_counts(matrix)
     if not 1 <= m <= min(table.shape):
@@ -115,7 +119,7 @@ def decompose_rows(
 
 
 def _as_counts(matrix: Matrix) -> sparse.csr_matrix:
-    """Q in rows of float64, entries checked."""
+    """Convert Q to sparse rows of float64, and check its entries."""
     table = sparse.csr_matrix(matrix, dtype=np.float64)
     if not np.all(np.isfinite(table.data)) or np.any(table.data < 0):
         raise TrainingError(
@@ -129,11 +133,12 @@ def _as_counts(matrix: Matrix) -> sparse.csr_matrix:
 
 
 def projection(matrix: Matrix, m: int, *, shrinkage: float = 0.0, seed: int = 0) -> Doubles:
-    """φ, (d', m): columns g as the m leading canonical directions of Q (step 1).
+    """Compute φ, (d', m): columns g by the m leading canonical directions of Q (step 1).
 
-    φ = D_g^{-1/2} V with U Σ Vᵀ ≈ D_f^{-1/2} Q D_g^{-1/2}, D the diagonal sums plus `shrinkage`,
-    which keeps rare rows and columns from having a canonical direction to themselves. Any φ gives
-    exact recovery from exact moments as long as it keeps the m points w_h affinely independent.
+    φ = D_g^{-1/2} V with U Σ Vᵀ ≈ D_f^{-1/2} Q D_g^{-1/2}, where D are the diagonal sums plus
+    `shrinkage`. Shrinkage keeps a rare row or column from having a canonical direction to itself.
+    From exact moments, any φ gives exact recovery if it keeps the m points w_h affinely
+    independent.
     """
     table = sparse.csr_matrix(matrix, dtype=np.float64)
     row_scale = _inverse_root(np.asarray(table.sum(axis=1)).ravel() + shrinkage)
@@ -149,14 +154,14 @@ def projection(matrix: Matrix, m: int, *, shrinkage: float = 0.0, seed: int = 0)
 
 
 def _inverse_root(sums: Doubles) -> Doubles:
-    """1/√sums, and 0 where there is nothing to scale."""
+    """Compute 1/√sums, and 0 for sums of zero."""
     return np.divide(1.0, np.sqrt(sums), out=np.zeros_like(sums), where=sums > 0)
 
 
 def conditional_means(matrix: Matrix, columns: Doubles, mass: Doubles) -> Doubles:
-    """v, (d, l): v_f = Σ_g Q_{f,g} φ(g) / mass_f (step 2); zero where mass_f is zero.
+    """Compute v, (d, l): v_f = Σ_g Q_{f,g} φ(g) / mass_f (step 2); zero if mass_f is zero.
 
-    `mass` is how often f was seen: the row sums of Q, unless f meets several columns at once.
+    `mass` is the count of f: the row sum of Q, unless f meets several columns at once.
     """
     sums = np.asarray(matrix @ columns, dtype=np.float64)
     weight = mass[:, None]
@@ -164,11 +169,11 @@ def conditional_means(matrix: Matrix, columns: Doubles, mass: Doubles) -> Double
 
 
 def find_pivots(points: Doubles, m: int, candidates: Longs) -> Longs:
-    """m corners of the simplex, (m,) rows of `points` (step 3, FastAnchorWords).
+    """Find m corners of the simplex, (m,) rows of `points` (step 3, FastAnchorWords).
 
-    Each is the candidate farthest from the affine span of those before it, the first the farthest
-    from the candidates' mean. A distance to an affine span is convex, so its maximum over points
-    of a simplex is at a corner: of m affinely independent corners, each is found once.
+    The first corner is the candidate farthest from the candidates' mean. Each further one is the
+    candidate farthest from the affine span of those before it. Such a distance is convex, so its
+    maximum over a simplex is at a corner: of m affinely independent corners, each is found once.
     """
     if len(candidates) < m:
         raise TrainingError(
@@ -197,11 +202,11 @@ def find_pivots(points: Doubles, m: int, candidates: Longs) -> Longs:
 
 
 def convex_weights(points: Doubles, corners: Doubles, *, tolerance: float = TOLERANCE) -> Doubles:
-    """γ, (d, m): for every point v, argmin ‖Σ_h γ_h w_h − v‖², γ_h ≥ 0, Σ_h γ_h = 1 (step 4).
+    """Compute γ, (d, m): for every v, argmin ‖Σ_h γ_h w_h − v‖², γ_h ≥ 0, Σ_h γ_h = 1 (step 4).
 
     At the result the gradients g of ½‖·‖² satisfy max{g_h : γ_h > 0} − min g ≤ tolerance · R²,
-    R the largest distance of a corner from their mean. Hence, with λ the least eigenvalue of the
-    corners' centred Gram matrix on Σ_h γ_h = 0, ‖γ − γ*‖ ≤ ½ √m · tolerance · R² / λ.
+    where R is the largest distance of a corner from their mean. Hence, with e the least eigenvalue
+    of the corners' centred Gram matrix on Σ_h γ_h = 0, ‖γ − γ*‖ ≤ ½ √m · tolerance · R² / e.
     """
     centre = corners.mean(axis=0)
     centred = corners - centre
@@ -217,9 +222,9 @@ def convex_weights(points: Doubles, corners: Doubles, *, tolerance: float = TOLE
 
 @njit(cache=True, nogil=True)
 def _project_on_simplex(gram: Doubles, targets: Doubles, threshold: float, out: Doubles) -> None:
-    """Pairwise Frank-Wolfe with exact line search, one row of `targets` = W v at a time.
+    """Run pairwise Frank-Wolfe with exact line search, one row of `targets` = W v at a time.
 
-    A step moves weight between two corners; the gradient Gγ − Wv is kept, so it costs O(m).
+    A step moves weight between two corners. The gradient Gγ − Wv is kept, so a step costs O(m).
     """
     m = gram.shape[0]
     gradient = np.empty(m)
@@ -245,7 +250,7 @@ def _project_on_simplex(gram: Doubles, targets: Doubles, threshold: float, out: 
 
 @njit(cache=True, nogil=True)
 def _nearest_corner(gram: Doubles, target: Doubles) -> int:
-    """argmin_h ‖w_h − v‖²."""
+    """Find argmin_h ‖w_h − v‖²."""
     nearest, least = 0, np.inf
     for h in range(gram.shape[0]):
         distance = gram[h, h] - 2 * target[h]
@@ -256,10 +261,10 @@ def _nearest_corner(gram: Doubles, target: Doubles) -> int:
 
 @njit(cache=True, nogil=True)
 def _best_giver(gram: Doubles, gradient: Doubles, weight: Doubles, taker: int) -> tuple[int, float]:
-    """The active corner whose exchange with `taker` gains most, and the worst slope to it.
+    """Find the active corner whose exchange with `taker` gains most, and the largest slope.
 
-    An unbounded exchange gains slope² / (2 · curvature). Where two corners coincide, curvature
-    is 0 or rounding, and a slope moves all the weight.
+    An unbounded exchange gains slope² / (2 · curvature). If two corners coincide, the curvature is
+    0 or rounding, and a slope moves all the weight.
     """
     giver, gain, worst = taker, 0.0, 0.0
     for h in range(gram.shape[0]):
@@ -274,7 +279,7 @@ def _best_giver(gram: Doubles, gradient: Doubles, weight: Doubles, taker: int) -
 
 
 def emissions(weights: Doubles, mass: Doubles) -> tuple[Doubles, Doubles]:
-    """r(f|h) ∝ p(f) p(h|f), (d, m), and π(h) = Σ_f p(f) p(h|f), (m,).
+    """Compute r(f|h) ∝ p(f) p(h|f), (d, m), and π(h) = Σ_f p(f) p(h|f), (m,).
 
     The rows may be one feature template of several: r then sums to one over that template.
     """
@@ -284,9 +289,9 @@ def emissions(weights: Doubles, mass: Doubles) -> tuple[Doubles, Doubles]:
 
 
 ALIGNED = 1e-13
-"""EM has settled when no transition moves by more: about 500 roundings of one."""
+"""EM has settled if no transition changes by more: about 500 roundings of one."""
 ALIGNMENT_STEPS = 5000
-"""Bound on the EM steps of `align_states`; matrices of tens of states settle in hundreds."""
+"""The most EM steps of `align_states`. Matrices of tens of states settle in hundreds."""
 
 
 def align_states(
@@ -297,10 +302,10 @@ def align_states(
     steps: int = ALIGNMENT_STEPS,
     settled: float = ALIGNED,
 ) -> Doubles:
-    """t(h'|h), (m, m) [h, h'], rows sum to one: the h' of `emitted` as the h of `weights` (step 3).
+    """Compute t(h'|h), (m, m) [h, h'], rows sum to one: match states of `emitted` and `weights`.
 
-    Maximises Σ_{f,g} Q_{f,g} log Σ_{h,h'} p(h|f) t(h'|h) s(g|h'), concave in t, by EM. With exact
-    factors t is a permutation.
+    This is step 3. It maximises Σ_{f,g} Q_{f,g} log Σ_{h,h'} p(h|f) t(h'|h) s(g|h'), concave in t,
+    by EM. With exact factors t is a permutation.
     """
     table = sparse.csr_matrix(matrix, dtype=np.float64)
     m = weights.shape[1]
@@ -329,7 +334,7 @@ def _divide_by_model(
     right: Doubles,
     out: Doubles,
 ) -> None:
-    """out = count / (left · rightᵀ) at the entries of a sparse matrix; 0 where the model has 0."""
+    """Compute out = count / (left · rightᵀ) at a sparse matrix's entries, and 0 / 0 = 0."""
     for f in range(len(row_start) - 1):
         for entry in range(row_start[f], row_start[f + 1]):
             value = 0.0

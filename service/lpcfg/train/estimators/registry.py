@@ -1,4 +1,4 @@
-"""Every estimator by its name. A new one is a line in `ESTIMATORS`."""
+"""All estimators by name. To add one, add a line to `ESTIMATORS`."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -18,9 +18,9 @@ Facts = Mapping[str, object]
 
 @dataclass(frozen=True, eq=False)
 class Job:
-    """What an estimator learns from, and what it may use for that.
+    """The input of an estimator.
 
-    `choose` tells how good tables are, where there are trees to tell it by.
+    `choose` scores tables, if there are held-out trees to do so.
     """
 
     examples: Examples
@@ -32,26 +32,26 @@ class Job:
 
 @dataclass(frozen=True)
 class CountsSettings:
-    """Relative frequencies have nothing to set."""
+    """The estimator of relative frequencies has no settings."""
 
 
 @dataclass(frozen=True)
 class Estimator:
-    """`settings` is a frozen dataclass; `estimate` makes tables, and facts for the manifest."""
+    """An estimator: `settings` is a frozen dataclass; `estimate` returns tables and a report."""
 
     settings: type[Any]
     estimate: Callable[[Job, Any], tuple[Tables, Facts]]
 
 
 class Report(Protocol):
-    """What an estimator says of what it learned."""
+    """A report of an estimator about its result."""
 
     def facts(self, grammar: Grammar) -> dict[str, object]:
-        """The report for a manifest."""
+        """Return the report as facts for a manifest."""
 
 
 class Learner(Protocol):
-    """The shape that estimators have; some choose among tables and have an argument for that."""
+    """The signature of an estimator. Some also choose among tables, by one more argument."""
 
     def __call__(
         self,
@@ -104,7 +104,7 @@ ESTIMATORS: Mapping[str, Estimator] = {
 
 
 def estimator(name: str) -> Estimator:
-    """The estimator of a name."""
+    """Return the estimator with this name."""
     if name not in ESTIMATORS:
         known = ", ".join(ESTIMATORS)
         raise TrainingError(
@@ -114,7 +114,7 @@ def estimator(name: str) -> Estimator:
 
 
 def did_you_mean(name: str, known: Mapping[str, object]) -> str:
-    """The cure for a name that is not known."""
+    """Suggest the known name nearest to an unknown one."""
     close = get_close_matches(name, known, n=1)
     if close:
         return f": did you mean `{close[0]}`?"

@@ -1,13 +1,12 @@
-"""Spectral learning (JMLR figures 7 and 8, NAACL 2 and 3): a singular value decomposition per
-symbol, and one pass of averages.
+"""Spectral learning (figures 7 and 8; NAACL 2 and 3): one SVD per symbol, and one pass of averages.
 
     features   φ and ψ of every node                                     lpcfg.train.data.features
     project    Ω^a → U, Σ, V;  Y = Σ^(−½)Uᵀφ and Z = Σ^(−½)Vᵀψ of every node
     estimate   means of Z⊗Y⊗Y per rule, smoothed, as rank-one terms          .moments, .compact
 
-NAACL's Y = Uᵀφ and Z = Σ⁻¹Vᵀψ differ from these by the change of basis G^a = Σ^(½), which leaves
-every p(tree) and μ as it is (theorem 3); ours weigh the singular directions alike in Y and in Z,
-which matters where a tensor is approximated. Signs and rotations of U and V cancel likewise.
+NAACL's Y = Uᵀφ and Z = Σ⁻¹Vᵀψ differ from these by the change of basis G^a = Σ^(½), which changes
+no p(tree) and no μ (theorem 3). Here the singular directions have equal weights in Y and in Z. This
+matters when a tensor is approximated. Signs and rotations of U and V cancel in the same way.
 """
 
 from concurrent.futures import ThreadPoolExecutor
@@ -28,13 +27,13 @@ from lpcfg.train.estimators.moments import Occurrences, Projection, Smoothing
 from lpcfg.train.stages import Stages
 
 LEAST_SINGULAR_VALUE = 1e-3
-"""Relative to the first. Below, rounding noise would be divided by."""
+"""Least singular value relative to the first. Below it, rounding noise would be divided by."""
 DENSE_BELOW = 300
-"""The smaller side of an Ω up to which its Gram matrix is decomposed: quicker than iterations."""
+"""Up to this length of its smaller side, Ω's Gram matrix is decomposed, faster than iterations."""
 SCALED_CUT, UNSCALED_CUT = 0.15, 0.01
-"""`cut` by default: without scaling, the spectrum of the same states falls faster."""
+"""Default `cut`. Without scaling, the spectrum of the same states falls faster."""
 BACK_OFF = ((16, 10.0), (24, 15.0), (32, 25.0))
-"""C of λ by the number of states, between these in proportion: more numbers, more back-off."""
+"""C of λ by the number of states, interpolated between these: more numbers, more back-off."""
 
 
 @dataclass(frozen=True)
@@ -43,15 +42,15 @@ class SpectralConfig:
 
     states              m: no symbol has more latent states than this
     templates           the feature templates in use, by name
-    without             templates left out of these
+    without             templates to leave out of these
     scaling             features are scaled by √(M_a / (count_a(i) + kappa))
     kappa               κ
     cut                 singular values below this share of the first are cut off; None: by scaling
     smoothing           estimates back off to lower moments
     rule_back_off       C in λ = √n / (C + √n) of a rule seen n times; None: by the states
     lexical_back_off    the same in ν of an entry seen n times
-    terms               a rule has at most so many rank-one terms; None: by the states
-    sweeps              of alternating least squares, for rules seen oftener than they have terms
+    terms               the most rank-one terms of a rule; None: by the states
+    sweeps              of alternating least squares, for rules seen more often than they have terms
     noise               every feature is scaled by 1 + noise · N(0, 1)
     dropout             every template but SIMPLE_TEMPLATES is left out with this probability
     """
@@ -95,7 +94,7 @@ class SpectralConfig:
             )
 
     def chosen(self, seed: int) -> tuple[str, ...]:
-        """The templates in use: those dropped at random depend on the seed."""
+        """Return the templates in use. Those dropped at random depend on the seed."""
         drawn = np.random.default_rng([seed, len(ALL_TEMPLATES)]).random(len(ALL_TEMPLATES))
         kept = {
             name
@@ -110,7 +109,7 @@ class SpectralConfig:
 
     @property
     def least_singular_value(self) -> float:
-        """The share of the first singular value that others must have."""
+        """The least singular value that is kept, as a share of the first."""
         by_scaling = SCALED_CUT if self.scaling else UNSCALED_CUT
         return max(by_scaling if self.cut is None else self.cut, LEAST_SINGULAR_VALUE)
 
@@ -131,12 +130,12 @@ class SpectralConfig:
 
 @dataclass(frozen=True, eq=False)
 class SpectralReport(CompactReport):
-    """And singular_values[a], the first m of Ω^a before any is cut."""
+    """The compaction's report, and singular_values[a], the first m of Ω^a before the cut."""
 
     singular_values: tuple[Doubles, ...]
 
     def facts(self, grammar: Grammar) -> dict[str, object]:
-        """The report for a manifest."""
+        """Return the report as facts for a manifest."""
         spectra = zip(grammar.symbols, self.singular_values, strict=True)
         values = {name: [round(s, 4) for s in values] for name, values in spectra}
         return {"singular_values": values, **super().facts(grammar)}
@@ -150,7 +149,7 @@ def estimate(
     workers: int,
     stages: Stages | None = None,
 ) -> tuple[Tables, SpectralReport]:
-    """Tables of the spectral estimator. Neither workers nor threads of BLAS change a byte."""
+    """Estimate tables by the spectral method. Workers and BLAS threads do not change a byte."""
     stages = stages or Stages()
     projection, singular_values = project(
         examples, config, seed=seed, workers=workers, stages=stages
@@ -175,7 +174,7 @@ def project(
     workers: int,
     stages: Stages | None = None,
 ) -> tuple[Projection, tuple[Doubles, ...]]:
-    """Y and Z of every node, in single precision, and the first m singular values per symbol."""
+    """Compute Y and Z of every node (float32), and each symbol's first m singular values."""
     stages = stages or Stages()
     n_nodes = examples.forest.n_nodes
     with stages.stage("features", n_nodes) as stage:
@@ -183,7 +182,7 @@ def project(
         features = Features.of(context, config.chosen(seed))
         stage.advance(n_nodes)
     work = _Work(features, config, seed, n_nodes)
-    # The largest first, so that no worker is left alone with it at the end.
+    # The largest symbol first, so that it does not keep one worker busy at the end.
     order = np.argsort(-np.diff(features.start), kind="stable").tolist()
     with (
         stages.stage("decomposition", len(order)) as stage,
@@ -210,14 +209,14 @@ class _Work:
         self.outside = np.zeros((n_nodes, config.states), np.float32)
 
     def run(self, a: int) -> Doubles:
-        """Project the examples of symbol a; the singular values of Ω^a."""
+        """Project the examples of symbol a. Return the singular values of Ω^a."""
         start, end = self.features.start[a : a + 2]
         nodes = self.features.nodes[start:end]
         phi, psi = self.features.inside(a), self.features.outside(a)
         scales = [self._scale(side, a, k) for k, side in enumerate((phi, psi))]
         u, sigma, v = _decomposed(_omega(phi, psi, scales), self.config.states)
         kept = int((sigma > self.config.least_singular_value * sigma.max(initial=0)).sum())
-        if kept == 0:  # no features, so nothing to tell states apart by
+        if kept == 0:  # no features, so states cannot be told apart
             self.inside[nodes, 0] = self.outside[nodes, 0] = 1.0
             return sigma
         self.states[a] = kept
@@ -231,7 +230,7 @@ class _Work:
         return sigma
 
     def _scale(self, side: Side, a: int, k: int) -> Doubles:
-        """What feature i is multiplied by: √(M_a / (count_a(i) + κ)), with noise."""
+        """Compute the factor of every feature i, √(M_a / (count_a(i) + κ)), with noise."""
         config = self.config
         scale = np.ones(side.n_features)
         if config.scaling:
@@ -243,7 +242,7 @@ class _Work:
 
 
 def _indicators(side: Side, dtype: type[np.floating]) -> scipy.sparse.csr_array:
-    """φ or ψ of every example, unscaled: a row of ones and zeros."""
+    """Build φ or ψ of every example, unscaled: a row of ones and zeros."""
     n, templates = side.feature.shape
     return scipy.sparse.csr_array(
         (
@@ -256,14 +255,14 @@ def _indicators(side: Side, dtype: type[np.floating]) -> scipy.sparse.csr_array:
 
 
 def _omega(phi: Side, psi: Side, scales: list[Doubles]) -> scipy.sparse.csr_array:
-    """Ω^a = (1/M_a) Σ φψᵀ, of scaled features."""
+    """Compute Ω^a = (1/M_a) Σ φψᵀ of scaled features."""
     together = _indicators(phi, np.float64).T.tocsr() @ _indicators(psi, np.float64)
     rows = scipy.sparse.diags_array(scales[0] / max(len(phi.feature), 1))
     return rows @ together @ scipy.sparse.diags_array(scales[1])
 
 
 def _decomposed(omega: scipy.sparse.csr_array, states: int) -> tuple[Doubles, Doubles, Doubles]:
-    """U, Σ, V of the largest singular values, as many as states or as there are."""
+    """Compute U, Σ, V of the largest singular values: at most as many as states."""
     if omega.shape[0] > omega.shape[1]:
         v, sigma, u = _decomposed(omega.T.tocsr(), states)
         return u, sigma, v
@@ -274,7 +273,7 @@ def _decomposed(omega: scipy.sparse.csr_array, states: int) -> tuple[Doubles, Do
         start = np.random.default_rng(0).standard_normal(size)
         u, sigma, vt = svds(omega, k=states, v0=start, rng=0)
         return u[:, ::-1], sigma[::-1], vt[::-1].T
-    # Squared singular values: what is 1e-3 of the first is known to 1e-10 of itself all the same.
+    # Squared singular values: one of 1e-3 of the first still has a relative error of only 1e-10.
     last = min(states, size)
     gram = (omega @ omega.T).toarray()
     squares, u = scipy.linalg.eigh(gram, subset_by_index=[size - last, size - 1])
