@@ -30,7 +30,7 @@ from benchmarks.environment import ROOT, Record, environment
 from lpcfg.engine.exact.inside_outside import inside
 from lpcfg.engine.pruned import decode, fine
 from lpcfg.engine.pruned.coarse import Coarse, Thresholds
-from lpcfg.evaluation.brackets import score
+from lpcfg.evaluation.brackets import evaluate
 from lpcfg.models.model import Model, from_bundle
 from lpcfg.models.store.versions import load
 from lpcfg.parsing.parser import Parser
@@ -175,7 +175,7 @@ def throughput(parser: Parser, gold: Sequence[Tree], threads: int) -> Record:
         "what": "treebank",
         "parse_threads": threads,
         "sentences_per_second": round(len(sentences) / elapsed, 1),
-        "f1": round(score(zip(gold, trees, strict=True)).brackets.f1, 2),
+        "f1": round(evaluate(zip(gold, trees, strict=True)).brackets.f1, 2),
         **summary([seconds[0] for _, seconds in parts]),
     }
 
@@ -212,7 +212,7 @@ def pruned(model: Model, gold: Sequence[Tree], scale: float) -> Record:
         "scale": scale,
         **asdict(thresholds),
         "most_words": max(len(tree.tokens()) for tree in gold),
-        "f1": round(score(zip(gold, trees, strict=True)).brackets.f1, 2),
+        "f1": round(evaluate(zip(gold, trees, strict=True)).brackets.f1, 2),
         "sentences_per_second": round(len(seconds) / sum(seconds), 1),
         **summary(seconds),
     }

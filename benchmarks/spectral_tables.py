@@ -22,7 +22,7 @@ from benchmarks.treebanks import TAGS
 
 from lpcfg.engine.pruned import decode, fine, kernels
 from lpcfg.engine.pruned.coarse import Coarse, Pruned, Thresholds
-from lpcfg.evaluation.brackets import score
+from lpcfg.evaluation.brackets import evaluate
 from lpcfg.grammar.lexicon import Emitter
 from lpcfg.models.model import Model
 from lpcfg.parsing.parser import Parser
@@ -112,7 +112,7 @@ def _trained(
         signed = Signed(model, parser)
         for variant, divided in ((SIGNED, False), (DIVIDED, True)):
             scores = {
-                f"f1_{tags}": score(
+                f"f1_{tags}": evaluate(
                     (
                         tree,
                         signed.tree(

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from benchmarks.environment import ROOT
 
-from lpcfg.evaluation.brackets import score
+from lpcfg.evaluation.brackets import evaluate
 from lpcfg.evaluation.run import Tags
 from lpcfg.parsing.parser import Parser
 from lpcfg.parsing.results import Analysis
@@ -45,4 +45,4 @@ def parsed(parser: Parser, gold: Sequence[Tree], tags: Tags) -> tuple[list[Analy
 def f1(gold: Sequence[Tree], found: Sequence[Analysis]) -> float:
     """Strict F1 of the first parses."""
     trees = (one.parses[0].tree if one.parses else None for one in found)
-    return score(zip(gold, trees, strict=True)).brackets.f1
+    return evaluate(zip(gold, trees, strict=True)).brackets.f1

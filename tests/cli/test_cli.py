@@ -549,7 +549,7 @@ def test_score_says_how_probable_trees_are_or_why_not(
     file = tmp_path / "trees.mrg"
     known = "(ROOT (S (NP-SBJ (DT The) (NN cat)) (VP (VBZ sleeps)) (. .)))"
     file.write_text(f"{known}\n(S (XX cat) (YY cat))\n(S (-NONE- *))\n", encoding="utf-8")
-    assert main(["score", "small", str(file), "--store", small_store, "--json"]) == 0
+    assert main(["tree-probability", "small", str(file), "--store", small_store, "--json"]) == 0
     good, bad, empty = (json.loads(line) for line in capsys.readouterr().out.splitlines())
     assert good["sign"] == 1
     assert good["reason"] is None
@@ -559,21 +559,27 @@ def test_score_says_how_probable_trees_are_or_why_not(
     assert (bad["log_probability"], bad["sign"]) == (None, 0)
     assert bad["reason"] == "the grammar does not have the label `XX`, the label `YY`"
     assert empty["reason"] == "nothing is left of the tree without its traces"
-    assert main(["score", "small", str(file), "--store", small_store]) == 0
+    assert main(["tree-probability", "small", str(file), "--store", small_store]) == 0
     lines = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
     assert [float(log) for log in lines[0]] == pytest.approx(
         [good["log_probability"], good["sentence_log_probability"], difference], abs=1e-6
     )  # printed with six decimals
     assert lines[1][0] == "-inf"
     assert lines[2] == ["-inf", "-", "-", empty["reason"]]
+    assert main(["score", "small", str(file), "--store", small_store]) == 0  # the former name
+    assert [line.split("\t") for line in capsys.readouterr().out.splitlines()] == lines
+    assert main(["--help"]) == 0
+    listed = [line.split()[1:2] for line in capsys.readouterr().out.splitlines()]
+    assert ["tree-probability"] in listed
+    assert ["score"] not in listed
 
 
-def test_score_says_where_brackets_are_wrong(
+def test_tree_probability_says_where_brackets_are_wrong(
     small_store: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "trees.mrg"
     file.write_text("(S (NP (DT The)\n", encoding="utf-8")
-    assert main(["score", "small", str(file), "--store", small_store]) == 1
+    assert main(["tree-probability", "small", str(file), "--store", small_store]) == 1
     assert f"lpcfg: error: {file}:" in capsys.readouterr().err
 
 
@@ -595,7 +601,7 @@ def test_sampling_training_and_scoring_show_the_error_shrink_with_the_root_of_th
         sampled.write_text(capsys.readouterr().out, encoding="utf-8")
         assert main(["train", str(sampled), "--name", "m", *store, *literal.split()]) == 0
         capsys.readouterr()
-        assert main(["score", "m", str(trees), *store, "--json"]) == 0
+        assert main(["tree-probability", "m", str(trees), *store, "--json"]) == 0
         scored = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
         variation.append(
             sum(

@@ -1,4 +1,4 @@
-"""Bracket scores, checked by hand: the arithmetic stands beside every golden case."""
+"""Bracket found, checked by hand: the arithmetic stands beside every golden case."""
 
 import json
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from lpcfg.errors import InputError
-from lpcfg.evaluation.brackets import BUCKETS, Counts, Group, render, score
+from lpcfg.evaluation.brackets import BUCKETS, Counts, Group, evaluate, render
 from lpcfg.trees.brackets import parse_tree, read
 from lpcfg.trees.normalize import normalize
 from lpcfg.trees.tree import Tree
@@ -17,11 +17,11 @@ def pair(gold: str, predicted: str | None) -> tuple[Tree, Tree | None]:
 
 
 def strict(gold: str, predicted: str | None) -> Counts:
-    return score([pair(gold, predicted)]).brackets
+    return evaluate([pair(gold, predicted)]).brackets
 
 
 def evalb(gold: str, predicted: str | None) -> Counts | None:
-    return score([pair(gold, predicted)]).per_sentence[0].evalb
+    return evaluate([pair(gold, predicted)]).per_sentence[0].evalb
 
 
 GOLD = (
@@ -33,26 +33,26 @@ WRONG = "(S (NP (DT the) (NN dog)) (VP (VBD saw) (NP (DT a) (NN cat)) (PP (IN in
 def test_attachment_error_by_hand() -> None:
     # gold      S 0-7  NP 0-2  VP 2-7  NP 3-7  NP 3-5  PP 5-7  NP 6-7     7 brackets
     # predicted S 0-7  NP 0-2  VP 2-7          NP 3-5  PP 5-7  NP 6-7     6 brackets, all gold
-    scores = score([pair(GOLD, WRONG)])
-    assert scores.brackets == Counts(gold=7, predicted=6, matched=6)
-    assert scores.brackets.precision == 100.0
-    assert scores.brackets.recall == pytest.approx(600 / 7)
-    assert scores.brackets.f1 == pytest.approx(1200 / 13)
-    assert (scores.exact_match, scores.tag_accuracy, scores.failures) == (0.0, 100.0, 0)
+    found = evaluate([pair(GOLD, WRONG)])
+    assert found.brackets == Counts(gold=7, predicted=6, matched=6)
+    assert found.brackets.precision == 100.0
+    assert found.brackets.recall == pytest.approx(600 / 7)
+    assert found.brackets.f1 == pytest.approx(1200 / 13)
+    assert (found.exact_match, found.tag_accuracy, found.failures) == (0.0, 100.0, 0)
 
 
 def test_perfect_tree_has_full_marks() -> None:
-    scores = score([pair(GOLD, GOLD)])
-    assert scores.brackets == Counts(7, 7, 7)
-    assert (scores.brackets.f1, scores.exact_match, scores.evalb.f1) == (100.0, 100.0, 100.0)
+    found = evaluate([pair(GOLD, GOLD)])
+    assert found.brackets == Counts(7, 7, 7)
+    assert (found.brackets.f1, found.exact_match, found.evalb.f1) == (100.0, 100.0, 100.0)
 
 
 def test_totals_add_brackets_not_percentages() -> None:
     # 6 of 7 found in one sentence and 1 of 2 in the other, with 6 and 2 predicted:
     # precision 7/8, recall 7/9, F1 2·7/17; the mean of the sentences' F1 would be 71.2.
-    scores = score([pair(GOLD, WRONG), pair("(S (VP (VB go)))", "(S (NP (VB go)))")])
-    assert scores.brackets == Counts(gold=9, predicted=8, matched=7)
-    assert scores.brackets.f1 == pytest.approx(1400 / 17)
+    found = evaluate([pair(GOLD, WRONG), pair("(S (VP (VB go)))", "(S (NP (VB go)))")])
+    assert found.brackets == Counts(gold=9, predicted=8, matched=7)
+    assert found.brackets.f1 == pytest.approx(1400 / 17)
 
 
 @pytest.mark.parametrize("root", ["TOP", "ROOT", "S1"])
@@ -62,14 +62,14 @@ def test_roots_are_no_brackets(root: str) -> None:
 
 
 def test_particle_counts_as_adverb_phrase_and_preterminals_never() -> None:
-    scores = score([pair("(S (PRT (RP up)) (PRT (RB on)))", "(S (ADVP (RP up)) (PP (RB on)))")])
-    assert scores.brackets == Counts(3, 3, 2)
-    assert scores.by_label == {
+    found = evaluate([pair("(S (PRT (RP up)) (PRT (RB on)))", "(S (ADVP (RP up)) (PP (RB on)))")])
+    assert found.brackets == Counts(3, 3, 2)
+    assert found.by_label == {
         "ADVP": Group(Counts(2, 1, 1), 2),
         "S": Group(Counts(1, 1, 1), 1),
         "PP": Group(Counts(0, 1, 0), 0),
     }
-    assert list(scores.by_label) == ["ADVP", "S", "PP"]
+    assert list(found.by_label) == ["ADVP", "S", "PP"]
 
 
 def test_unary_chains_of_one_label_are_a_multiset() -> None:
@@ -113,12 +113,12 @@ NO_DASH = "(S (NP (NN a) (NN --)) (VP (VB go)))"
 
 
 def test_strict_drops_punctuation_by_gold_tags_where_evalb_drops_the_sentence() -> None:
-    scores = score([pair(DASH, NO_DASH), pair(GOLD, WRONG)])
+    found = evaluate([pair(DASH, NO_DASH), pair(GOLD, WRONG)])
     # 3 of 3 and 6 of 7: EVALB counts the second sentence alone.
-    assert scores.brackets == Counts(gold=10, predicted=9, matched=9)
-    assert scores.per_sentence[0].evalb is None
-    assert (scores.evalb, scores.evalb_sentences) == (Counts(7, 6, 6), 1)
-    assert scores.tag_accuracy == pytest.approx(100 * 9 / 10)
+    assert found.brackets == Counts(gold=10, predicted=9, matched=9)
+    assert found.per_sentence[0].evalb is None
+    assert (found.evalb, found.evalb_sentences) == (Counts(7, 6, 6), 1)
+    assert found.tag_accuracy == pytest.approx(100 * 9 / 10)
 
 
 def test_strict_keeps_words_that_the_parser_took_for_punctuation() -> None:
@@ -142,29 +142,29 @@ def test_evalb_skips_trees_without_words() -> None:
 
 
 def test_evalb_counts_mistagged_punctuation_of_both_trees_by_their_own_tags() -> None:
-    # The quote is a POS in both: a word, in EVALB and in strict scores.
+    # The quote is a POS in both: a word, in EVALB and in strict found.
     gold = "(S (NP (NNS dogs) (POS ')) (VB go))"
     assert strict(gold, gold) == evalb(gold, gold) == Counts(2, 2, 2)
 
 
 def test_a_failure_has_no_brackets_no_tags_and_no_place_in_evalb() -> None:
-    scores = score([pair(GOLD, None), pair("(S (VB go))", "(S (VB go))")])
+    found = evaluate([pair(GOLD, None), pair("(S (VB go))", "(S (VB go))")])
     # Recall 1/8, precision 1/1; 1 of 8 tokens has a tag.
-    assert scores.brackets == Counts(gold=8, predicted=1, matched=1)
-    assert scores.brackets.precision == 100.0
-    assert (scores.failures, scores.exact_match) == (1, 50.0)
-    assert scores.tag_accuracy == pytest.approx(100 / 8)
-    assert (scores.evalb, scores.evalb_sentences) == (Counts(1, 1, 1), 1)
+    assert found.brackets == Counts(gold=8, predicted=1, matched=1)
+    assert found.brackets.precision == 100.0
+    assert (found.failures, found.exact_match) == (1, 50.0)
+    assert found.tag_accuracy == pytest.approx(100 / 8)
+    assert (found.evalb, found.evalb_sentences) == (Counts(1, 1, 1), 1)
 
 
 def test_a_failure_is_not_exact_even_where_gold_has_no_brackets() -> None:
-    assert score([pair("(NN Hello)", None)]).exact_match == 0.0
-    assert score([pair("(NN Hello)", "(UH Hello)")]).exact_match == 100.0
+    assert evaluate([pair("(NN Hello)", None)]).exact_match == 0.0
+    assert evaluate([pair("(NN Hello)", "(UH Hello)")]).exact_match == 100.0
 
 
 def test_tags_count_over_all_tokens_and_leave_brackets_alone() -> None:
-    scores = score([pair("(S (NN a) (. .))", "(S (NN a) (: .))")])
-    assert (scores.tag_accuracy, scores.brackets.f1) == (50.0, 100.0)
+    found = evaluate([pair("(S (NN a) (. .))", "(S (NN a) (: .))")])
+    assert (found.tag_accuracy, found.brackets.f1) == (50.0, 100.0)
 
 
 def test_lengths_count_all_tokens_of_the_gold_tree() -> None:
@@ -173,16 +173,16 @@ def test_lengths_count_all_tokens_of_the_gold_tree() -> None:
 
     pairs = [pair(sentence(n), sentence(n)) for n in (2, 10, 11, 20, 21, 40, 41, 300)]
     pairs.append(pair(sentence(41), None))
-    by_length = score(pairs).by_length
+    by_length = evaluate(pairs).by_length
     assert tuple(by_length) == BUCKETS
     assert [group.count for group in by_length.values()] == [2, 2, 2, 3]
     assert by_length["41+"].brackets == Counts(gold=3, predicted=2, matched=2)
 
 
 def test_nothing_to_score_is_zero_not_an_error() -> None:
-    scores = score([])
-    assert scores.as_dict()["f1"] == scores.exact_match == scores.tag_accuracy == 0.0
-    assert (scores.sentences, scores.by_label) == (0, {})
+    found = evaluate([])
+    assert found.as_dict()["f1"] == found.exact_match == found.tag_accuracy == 0.0
+    assert (found.sentences, found.by_label) == (0, {})
 
 
 def test_trees_over_other_tokens_are_refused() -> None:
@@ -191,19 +191,19 @@ def test_trees_over_other_tokens_are_refused() -> None:
         match=r"^expected a predicted tree over the 1 tokens of its gold tree, got one over 2, "
         r"in pair 1: parse the gold tree's own tokens$",
     ):
-        score([pair(GOLD, GOLD), pair("(S (VB go))", "(S (VB go) (RB on))")])
+        evaluate([pair(GOLD, GOLD), pair("(S (VB go))", "(S (VB go) (RB on))")])
 
 
 def test_deep_trees_need_no_interpreter_stack() -> None:
     tree = Tree("NN", (), "a")
     for _ in range(5_000):
         tree = Tree("NP", (tree,))
-    assert score([(tree, tree)]).brackets == Counts(5_000, 5_000, 5_000)
+    assert evaluate([(tree, tree)]).brackets == Counts(5_000, 5_000, 5_000)
 
 
 def test_scores_as_json() -> None:
-    scores = score([pair(GOLD, WRONG), pair("(S (VB go))", None)])
-    assert json.loads(json.dumps(scores.as_dict())) == {
+    found = evaluate([pair(GOLD, WRONG), pair("(S (VB go))", None)])
+    assert json.loads(json.dumps(found.as_dict())) == {
         "precision": 100.0,
         "recall": 75.0,
         "f1": pytest.approx(1200 / 14),
@@ -235,7 +235,7 @@ def test_scores_as_json() -> None:
 
 
 def test_scores_as_tables() -> None:
-    assert render(score([pair(GOLD, WRONG), pair("(S (VB go))", None)])) == (
+    assert render(evaluate([pair(GOLD, WRONG), pair("(S (VB go))", None)])) == (
         "sentences               2   failures 1\n"
         "precision          100.00\n"
         "recall              75.00\n"
@@ -260,7 +260,9 @@ def test_scores_as_tables() -> None:
 
 def test_shares_of_nothing_are_dashes_and_shares_that_are_zero_are_zeros() -> None:
     """WHNP is predicted where gold has an NP, so that neither is ever right."""
-    lines = render(score([pair("(NP (DT the) (NN dog))", "(WHNP (DT the) (NN dog))")])).splitlines()
+    lines = render(
+        evaluate([pair("(NP (DT the) (NN dog))", "(WHNP (DT the) (NN dog))")])
+    ).splitlines()
     assert lines[-2:] == [
         "NP                    –     0.00     0.00        1",
         "WHNP               0.00        –     0.00        0",
@@ -269,8 +271,8 @@ def test_shares_of_nothing_are_dashes_and_shares_that_are_zero_are_zeros() -> No
 
 def test_every_gold_tree_scores_full_marks_against_itself(treebanks: Path) -> None:
     trees = [tree for tree in map(normalize, read(treebanks / "gum" / "dev.mrg")) if tree]
-    scores = score(zip(trees, trees, strict=True))
-    assert scores.sentences == 693
-    assert scores.brackets.is_exact
-    assert scores.exact_match == scores.tag_accuracy == 100.0
-    assert scores.evalb == scores.brackets
+    found = evaluate(zip(trees, trees, strict=True))
+    assert found.sentences == 693
+    assert found.brackets.is_exact
+    assert found.exact_match == found.tag_accuracy == 100.0
+    assert found.evalb == found.brackets

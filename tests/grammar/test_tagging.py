@@ -320,7 +320,7 @@ def test_trees_and_sentences_are_scored_with_the_same_weights() -> None:
     """Over all its trees, p(tree | sentence) sums to no more than one, and the best has a share."""
     parser = Parser(small_models.counts())
     for tree in small_models.trees()[:10]:
-        (scored,) = parser.score([tree])
+        (scored,) = parser.tree_probability([tree])
         assert scored.conditional_log_probability is not None
         # sums of a few hundred float64 terms
         assert scored.conditional_log_probability <= 1e-9

@@ -328,7 +328,7 @@ def test_the_page_is_enough_to_compute_the_probability_of_a_tree(
         {name: np.array(array) for name, array in version.tensors.items()}, version.grammar
     )
     trees = [*small_models.trees()[::4], parse_tree(NEW_WORDS)]
-    scores = Parser(from_bundle(version)).score(trees)
+    scores = Parser(from_bundle(version)).tree_probability(trees)
     for tree, score in zip(trees, scores, strict=True):
         assert score.log_probability is not None, score.reason
         expected = score.sign * math.exp(score.log_probability)

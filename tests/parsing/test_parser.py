@@ -520,7 +520,7 @@ def test_work_that_nobody_waits_for_is_not_begun() -> None:
     with pytest.raises(DeadlineError):
         small_models.parser().marginals(SENTENCES[0], stop=Stop.after(0.0))
     with pytest.raises(DeadlineError):
-        small_models.parser().score(small_models.trees()[:1], stop=Stop.after(0.0))
+        small_models.parser().tree_probability(small_models.trees()[:1], stop=Stop.after(0.0))
 
 
 class Asked(Stop):
@@ -563,11 +563,13 @@ def test_work_stops_at_its_deadline() -> None:
 
 def test_an_examination_is_the_analysis_and_every_span() -> None:
     parser = small_models.parser()
-    analysis, table = parser.examine(SENTENCES[1])
-    assert analysis == parse(SENTENCES[1])
+    found = parser.examine(SENTENCES[1])
+    assert found.analysis == parse(SENTENCES[1])
+    table = found.table()
     assert table is not None
     assert table.spans(0.0, None) == parser.marginals(SENTENCES[1]).spans
-    assert parser.examine(BEYOND_ALL) == (parse(BEYOND_ALL), None)
+    nothing = parser.examine(BEYOND_ALL)
+    assert (nothing.analysis, nothing.table()) == (parse(BEYOND_ALL), None)
 
 
 # Models -----------------------------------------------------------------------------------------

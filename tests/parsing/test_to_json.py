@@ -11,9 +11,9 @@ from lpcfg.parsing.results import (
     Sentence,
     SpanMarginal,
     Token,
-    TreeScore,
+    TreeProbability,
 )
-from lpcfg.parsing.to_json import analysis_json, marginals_json, score_json
+from lpcfg.parsing.to_json import analysis_json, marginals_json, tree_probability_json
 from lpcfg.trees.brackets import parse_tree
 
 SENTENCE = Sentence(
@@ -95,8 +95,8 @@ def test_marginals_have_posterior_sign_and_magnitude_of_every_span() -> None:
 
 
 def test_a_score_says_why_a_tree_is_impossible() -> None:
-    score = TreeScore(None, 0, -2.0, None, "no rule `S → VP NP`")
-    assert json.loads(json.dumps(score_json(score))) == {
+    score = TreeProbability(None, 0, -2.0, None, "no rule `S → VP NP`")
+    assert json.loads(json.dumps(tree_probability_json(score))) == {
         "log_probability": None,
         "sign": 0,
         "sentence_log_probability": -2.0,

@@ -30,7 +30,7 @@ def test_a_trees_probability_agrees_with_the_exact_engine(tree: Tree) -> None:
     model = replace(small_models.spectral(horizontal=0), fallback=None)
     parser = Parser(model, thresholds=NOTHING_OUT)
     emissions = parser._emissions(Sentence(tuple(tree.tokens()), forms=tuple(tree.tokens())))
-    (found,) = parser.score([tree])
+    (found,) = parser.tree_probability([tree])
     right = tree_probability(model.members[0], binarize(tree), emissions).probability
     sentence = inside(model.members[0], emissions).probability
     assert found.sign == right.sign == sentence.sign == 1
@@ -46,7 +46,7 @@ def test_all_trees_of_a_sentence_together_have_its_probability() -> None:
     model = replace(small_models.counts(horizontal=0, rare_threshold=0), fallback=None)
     parser = Parser(model, thresholds=NOTHING_OUT)
     (analysis,) = parser.parse([LITERAL], Options(k=10_000))
-    scores = parser.score([one.tree for one in analysis.parses])
+    scores = parser.tree_probability([one.tree for one in analysis.parses])
     assert len(scores) > 4
     # float64 sums, seen through logs
     assert math.fsum(
@@ -63,9 +63,24 @@ def test_a_parsed_tree_scores_as_the_parser_said() -> None:
     for tree in small_models.trees()[::16]:
         asked = Sentence(tuple(tree.tokens()), forms=tuple(tree.tokens()))
         best = parser.parse([asked])[0]
-        (found,) = parser.score([best.parses[0].tree])
+        (found,) = parser.tree_probability([best.parses[0].tree])
         assert found.log_probability == pytest.approx(best.parses[0].log_probability, abs=ROUNDING)
         assert found.sentence_log_probability == best.log_probability
+
+
+def test_no_tree_is_more_probable_than_certain() -> None:
+    """Pruning leaves p(sentence) without most of its trees, one of which is asked about."""
+    model = replace(small_models.spectral(horizontal=0), fallback=None)
+    asked = Sentence(("A", "cold", "morning", "in", "March", "."))
+    (whole,) = Parser(model, thresholds=NOTHING_OUT).parse([asked], Options(k=10))
+    narrow = Parser(model, thresholds=Thresholds(estimate=0.0, item=0.3, edge=0.3))
+    best, *others = narrow.tree_probability([parse.tree for parse in whole.parses])
+    assert best.log_probability is not None
+    assert best.sentence_log_probability is not None
+    assert best.log_probability > best.sentence_log_probability + 1
+    assert best.conditional_log_probability is None
+    assert best.reason == "p(tree) is larger than p(sentence): their ratio is no probability"
+    assert 0.0 in [one.conditional_log_probability for one in others]  # the one tree left
 
 
 # What is missing --------------------------------------------------------------------------------
@@ -73,7 +88,7 @@ def test_a_parsed_tree_scores_as_the_parser_said() -> None:
 
 def reasons(text: str) -> tuple[str | None, tuple[int, ...]]:
     model = replace(small_models.counts(horizontal=0, rare_threshold=0), fallback=None)
-    (found,) = Parser(model, thresholds=NOTHING_OUT).score([parse_tree(text)])
+    (found,) = Parser(model, thresholds=NOTHING_OUT).tree_probability([parse_tree(text)])
     assert (found.sign, found.log_probability, found.conditional_log_probability) == (0, None, None)
     return found.reason, found.missing
 
@@ -231,7 +246,7 @@ def test_signs_that_differ_make_no_ratio() -> None:
     signs = [-1.0 if grammar.rule_name(r) == rare else 1.0 for r in range(grammar.n_rules)]
     member = replace(coarse, parent=coarse.parent * signs)
     parser = Parser(replace(model, members=(member,)), thresholds=NOTHING_OUT)
-    (found,) = parser.score([least.tree])
+    (found,) = parser.tree_probability([least.tree])
     (whole,) = parser.parse([LITERAL])
     assert (found.sign, whole.sign) == (-1, 1)
     assert found.log_probability == pytest.approx(least.log_probability, abs=ROUNDING)
@@ -243,7 +258,7 @@ def test_signs_that_differ_make_no_ratio() -> None:
 def test_a_sentence_beyond_the_models_own_grammar_has_the_probability_it_was_parsed_with() -> None:
     tree = parse_tree("(NP (DT that) (JJ that) (. .))")
     parser = small_models.parser()
-    (found,) = parser.score([tree])
+    (found,) = parser.tree_probability([tree])
     (whole,) = parser.parse([Sentence(tuple(tree.tokens()))])
     assert found.sentence_log_probability == whole.log_probability
     assert found.reason is not None
@@ -254,8 +269,8 @@ def test_pruning_that_leaves_nothing_leaves_nothing_to_compare_with() -> None:
         replace(small_models.spectral(), fallback=None), thresholds=Thresholds(0.0, 2.0, 2.0)
     )
     tree = small_models.trees()[0]
-    (found,) = parser.score([tree])
-    (right,) = small_models.parser().score([tree])
+    (found,) = parser.tree_probability([tree])
+    (right,) = small_models.parser().tree_probability([tree])
     assert (found.sign, found.log_probability) == (right.sign, right.log_probability)
     assert (found.sentence_log_probability, found.conditional_log_probability) == (None, None)
     assert found.reason == "pruning left no analysis of the sentence to compare the tree with"
@@ -266,7 +281,7 @@ def test_words_are_looked_up_in_the_forms_they_were_learned_in() -> None:
     parser = small_models.parser()
     straight = parse_tree("(S (`` \") (NP (PRP She)) (VP (VBZ sleeps)) ('' \") (. .))")
     turned = parse_tree("(S (`` ``) (NP (PRP She)) (VP (VBZ sleeps)) ('' '') (. .))")
-    found, right = parser.score([straight, turned])
+    found, right = parser.tree_probability([straight, turned])
     assert found.sentence_log_probability == right.sentence_log_probability
     assert (found.sign, found.missing) == (right.sign, right.missing)
 

@@ -8,7 +8,7 @@ import pytest
 
 from lpcfg.errors import TrainingError
 from lpcfg.evaluation.calibration import calibration
-from lpcfg.evaluation.run import SERVED, examine
+from lpcfg.evaluation.run import LEAST, SERVED, examine
 from lpcfg.grammar.tables import Tables
 from lpcfg.models.calibration_map import MonotoneMap
 from lpcfg.models.model import Model
@@ -199,6 +199,16 @@ def test_calibration_is_over_all_spans_that_would_be_served(workers: int) -> Non
     assert found.raw_calibration == calibration(raw, correct, threshold=SERVED)
     assert found.calibration.error != found.raw_calibration.error
     assert (found.served >= SERVED).sum() > sum(correct)  # rivals count, too
+
+
+def test_spans_that_only_calibration_lifts_to_what_is_served_count() -> None:
+    lifting = MonotoneMap((0, 0.005, 1), (0, 0.6, 1))
+    model = replace(small_models.spectral(), calibration=lifting)
+    raw, served, correct = zip(*asked_one_by_one(model), strict=True)
+    lifted = [up >= SERVED > LEAST > low for low, up in zip(raw, served, strict=True)]
+    assert sum(lifted) > 10
+    found = examine(Parser(model), small_models.trees())
+    assert found.calibration == calibration(served, correct, threshold=SERVED)
 
 
 def test_sentences_that_nothing_spans_have_no_spans() -> None:

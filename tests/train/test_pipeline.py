@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from lpcfg.errors import StoreError, TrainingError, TreebankError
-from lpcfg.evaluation.brackets import score
+from lpcfg.evaluation.brackets import evaluate
 from lpcfg.models.model import Model, from_bundle, to_bundle
 from lpcfg.models.store.versions import list_models, load
 from lpcfg.parsing.parser import Parser
@@ -98,7 +98,7 @@ def test_scores_on_dev_are_those_of_the_model_as_it_is_stored(tmp_path: Path, ex
     for gold in filter(None, map(normalize, read(SMALL))):
         (found,) = parser.parse([Sentence(tuple(gold.tokens()), forms=tuple(gold.tokens()))])
         pairs.append((gold, found.parses[0].tree))
-    expected = score(pairs).as_dict()
+    expected = evaluate(pairs).as_dict()
     assert {key: report.dev[key] for key in expected} == expected
     assert expected["sentences"] == 64
     assert expected["f1"] > 90  # the very trees it was trained on

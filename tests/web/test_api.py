@@ -9,7 +9,7 @@ from fastapi.testclient import TestClient
 
 from lpcfg.parsing.parser import Parser
 from lpcfg.parsing.results import Constraint, Options, Sentence
-from lpcfg.parsing.to_json import analysis_json, marginals_json, score_json
+from lpcfg.parsing.to_json import analysis_json, marginals_json, tree_probability_json
 from lpcfg.protocol.schemas import (
     BatchLine,
     MarginalsResponse,
@@ -130,7 +130,7 @@ def test_trees_are_scored_and_bad_brackets_do_not_keep_others_from_it(
     answer = client.post("/v1/tree-probability", json={"trees": [good, "(S (NP", unknown, ""]})
     found = TreesResponse.model_validate_json(answer.content).trees
     for place, text in ((0, good), (2, unknown)):
-        expected = score_json(parser.score([parse_tree(text)])[0])
+        expected = tree_probability_json(parser.tree_probability([parse_tree(text)])[0])
         assert expected.items() <= answer.json()["trees"][place].items()
         assert found[place].problem is None
     assert found[0].sign == 1

@@ -21,10 +21,10 @@ from lpcfg.cli import (
     parse,
     report,
     sample,
-    score,
     serve,
     similarity,
     train,
+    tree_probability,
     treebank,
     words,
 )
@@ -40,7 +40,12 @@ app = typer.Typer(
 app.command(epilog="Example: lpcfg train trees.mrg --name mine --dev dev.mrg")(train.train)
 app.command(epilog="Example: lpcfg evaluate en test.mrg --tags gold")(evaluate.evaluate)
 app.command(epilog="Example: echo 'The dog barked.' | lpcfg parse en --output json")(parse.parse)
-app.command(epilog="Example: lpcfg score en trees.mrg --json")(score.score)
+app.command(epilog="Example: lpcfg tree-probability en trees.mrg --json")(
+    tree_probability.tree_probability
+)
+app.command("score", hidden=True, epilog="Example: lpcfg score en trees.mrg --json")(
+    tree_probability.tree_probability
+)  # its name until 0.2
 app.command(epilog="Example: lpcfg report en --output en.html")(report.report)
 app.command(epilog="Example: lpcfg serve --model en --port 8000")(serve.serve)
 app.command(epilog="Example: lpcfg sample examples/two_state.toml --count 1000")(sample.sample)

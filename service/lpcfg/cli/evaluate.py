@@ -57,7 +57,7 @@ def evaluate(
 
     What EVALB itself would print is shown beside it.
     """
-    from lpcfg.evaluation.run import measure
+    from lpcfg.evaluation.run import evaluate_parser
     from lpcfg.parsing.parser import Parser
     from lpcfg.trees.style import Style, read_normalized
 
@@ -80,7 +80,7 @@ def evaluate(
             else f"expected trees with words in {', '.join(treebanks)}, got none: check the files"
         )
     with progress() as show:
-        measured = measure(
+        found = evaluate_parser(
             parser,
             gold,
             tags=tags.value,
@@ -89,9 +89,9 @@ def evaluate(
             progress=show,
         )
     if json:
-        result_json({"model": str(parser.reference), **measured.as_dict()})
+        result_json({"model": str(parser.reference), **found.as_dict()})
     else:
-        result(f"{parser.reference}\n\n{measured.text()}")
+        result(f"{parser.reference}\n\n{found.text()}")
 
 
 def _evaluate_suite(parser: "Parser", sources: list[str], json: bool) -> None:

@@ -41,7 +41,7 @@ def report(
     """
     if tags is not None and not treebank:
         raise typer.BadParameter("there is nothing to parse: add --treebank", param_hint="--tags")
-    from lpcfg.evaluation.run import measure
+    from lpcfg.evaluation.run import evaluate_parser
     from lpcfg.models.model import from_bundle
     from lpcfg.models.store.versions import load
     from lpcfg.parsing.parser import Parser
@@ -62,7 +62,7 @@ def report(
             )
         used = tags or Tags.PREDICTED
         with progress() as show:
-            measured = measure(
+            found = evaluate_parser(
                 Parser(from_bundle(stored)),
                 gold,
                 tags=used.value,
@@ -70,7 +70,7 @@ def report(
                 progress=show,
             )
         title = ", ".join(Path(name).name for name in treebank)
-        evaluation = Evaluation(f"{title}, {used.value} tags", measured.as_dict())
+        evaluation = Evaluation(f"{title}, {used.value} tags", found.as_dict())
     if output is not None:
         write_whole(output, page(stored, evaluation).encode())
         note(f"{stored.reference} is drawn in {output}")

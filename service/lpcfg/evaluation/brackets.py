@@ -1,4 +1,4 @@
-"""Scores of predicted trees against gold ones: labelled brackets, exact trees, tags.
+"""Compare predicted trees with gold ones: labelled brackets, exact trees, tags.
 
 Trees are normalized: without function tags. A bracket is an internal node's label and span, counted
 as often as it occurs (a unary chain of one label is several brackets). Preterminals are none, nor
@@ -69,7 +69,7 @@ class Counts:
 
 
 @dataclass(frozen=True, slots=True)
-class SentenceScore:
+class SentenceEvaluation:
     """One sentence: its tokens (punctuation included), brackets, right tags, EVALB's brackets.
 
     `evalb` is None where EVALB leaves the sentence out.
@@ -99,14 +99,14 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True)
-class Scores:
-    """What `score` found: `brackets` is strict, and so is all that is broken down.
+class Evaluation:
+    """What `evaluate` found: `brackets` is strict, and so is all that is broken down.
 
     `by_length` counts sentences, by their tokens, in the order of BUCKETS; `by_label` counts gold
     brackets, the most frequent label first. `evalb` and `evalb_sentences` are what EVALB counted.
     """
 
-    per_sentence: tuple[SentenceScore, ...]
+    per_sentence: tuple[SentenceEvaluation, ...]
     brackets: Counts
     by_length: dict[str, Group]
     by_label: dict[str, Group]
@@ -134,7 +134,7 @@ class Scores:
         return _percent(correct, sum(sentence.tokens for sentence in self.per_sentence))
 
     def as_dict(self) -> dict[str, Any]:
-        """The scores under the names that `lpcfg evaluate --json` prints; shares as percentages."""
+        """Name the figures as `lpcfg evaluate --json` prints them; shares are percentages."""
         return {
             "precision": self.brackets.precision,
             "recall": self.brackets.recall,
@@ -150,12 +150,12 @@ class Scores:
         }
 
 
-def score(pairs: Iterable[Pair]) -> Scores:
-    """Scores of (gold tree, predicted tree) pairs; None stands for a sentence without a tree.
+def evaluate(pairs: Iterable[Pair]) -> Evaluation:
+    """Compare pairs of a gold and a predicted tree; None stands for a sentence without a tree.
 
     Raises InputError where a predicted tree has not as many tokens as its gold tree.
     """
-    sentences: list[SentenceScore] = []
+    sentences: list[SentenceEvaluation] = []
     labels = (Counter[str](), Counter[str](), Counter[str]())
     for place, (gold_tree, predicted_tree) in enumerate(pairs):
         gold = _flatten(gold_tree)
@@ -168,9 +168,9 @@ def score(pairs: Iterable[Pair]) -> Scores:
         strict = _compare(gold, predicted, gold.tags, gold.tags)
         for total, brackets in zip(labels, strict, strict=True):
             total.update(label for label, _, _ in brackets.elements())
-        sentences.append(_score_sentence(gold, predicted, strict))
+        sentences.append(_evaluate_sentence(gold, predicted, strict))
     counted = [sentence.evalb for sentence in sentences if sentence.evalb is not None]
-    return Scores(
+    return Evaluation(
         per_sentence=tuple(sentences),
         brackets=_sum(sentence.brackets for sentence in sentences),
         by_length=_by_length(sentences),
@@ -180,18 +180,18 @@ def score(pairs: Iterable[Pair]) -> Scores:
     )
 
 
-def render(scores: Scores) -> str:
-    """The scores as tables for people; – is a share of nothing."""
+def render(found: Evaluation) -> str:
+    """The figures as tables for people; – is a share of nothing."""
     lines = [
-        f"sentences        {scores.sentences:8,}   failures {scores.failures:,}",
-        f"precision        {scores.brackets.precision:8.2f}",
-        f"recall           {scores.brackets.recall:8.2f}",
-        f"F1 (strict)      {scores.brackets.f1:8.2f}",
-        f"exact match      {scores.exact_match:8.2f}",
-        f"tag accuracy     {scores.tag_accuracy:8.2f}",
-        f"F1 (EVALB)       {scores.evalb.f1:8.2f}   on {scores.evalb_sentences:,} of them",
+        f"sentences        {found.sentences:8,}   failures {found.failures:,}",
+        f"precision        {found.brackets.precision:8.2f}",
+        f"recall           {found.brackets.recall:8.2f}",
+        f"F1 (strict)      {found.brackets.f1:8.2f}",
+        f"exact match      {found.exact_match:8.2f}",
+        f"tag accuracy     {found.tag_accuracy:8.2f}",
+        f"F1 (EVALB)       {found.evalb.f1:8.2f}   on {found.evalb_sentences:,} of them",
     ]
-    for title, groups in (("tokens", scores.by_length), ("label", scores.by_label)):
+    for title, groups in (("tokens", found.by_length), ("label", found.by_label)):
         width = max(12, *map(len, groups))
         lines += ["", f"{title:{width}}  precision   recall       F1    count"]
         lines += [_row(name.ljust(width), group) for name, group in groups.items()]
@@ -261,14 +261,18 @@ def _compare(
     return ours, theirs, ours & theirs
 
 
-def _score_sentence(gold: _Flat, predicted: _Flat | None, strict: Comparison) -> SentenceScore:
+def _evaluate_sentence(
+    gold: _Flat, predicted: _Flat | None, strict: Comparison
+) -> SentenceEvaluation:
     correct_tags, evalb = 0, None
     if predicted is not None:
         correct_tags = sum(a == b for a, b in zip(gold.tags, predicted.tags, strict=True))
         content = predicted.content()
         if content and content == gold.content():
             evalb = _counts(_compare(gold, predicted, gold.tags, predicted.tags))
-    return SentenceScore(len(gold.tags), _counts(strict), correct_tags, predicted is None, evalb)
+    return SentenceEvaluation(
+        len(gold.tags), _counts(strict), correct_tags, predicted is None, evalb
+    )
 
 
 def _counts(comparison: Comparison) -> Counts:
@@ -280,8 +284,8 @@ def _sum(counts: Iterable[Counts]) -> Counts:
     return sum(counts, start=Counts())
 
 
-def _by_length(sentences: Sequence[SentenceScore]) -> dict[str, Group]:
-    buckets: dict[str, list[SentenceScore]] = {bucket: [] for bucket in BUCKETS}
+def _by_length(sentences: Sequence[SentenceEvaluation]) -> dict[str, Group]:
+    buckets: dict[str, list[SentenceEvaluation]] = {bucket: [] for bucket in BUCKETS}
     for sentence in sentences:
         buckets[BUCKETS[bisect_left(_BUCKET_ENDS, sentence.tokens)]].append(sentence)
     return {

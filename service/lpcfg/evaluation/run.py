@@ -1,4 +1,9 @@
-"""A parser held against gold trees: bracket scores, calibration, signs and speed."""
+"""Evaluate a parser on gold trees: brackets, calibration, signs and speed, all from one parse.
+
+Every sentence is parsed once. Its tree, the spans of its chart and the time it took come from that
+parse. The clock is that of the thread which parses, and it runs around parsing alone: reading
+labelled spans off the chart, comparing trees and waiting for other threads do not count.
+"""
 
 import time
 from collections.abc import Callable, Sequence
@@ -9,12 +14,12 @@ from typing import Any, Literal, TypeVar
 
 import numpy as np
 
-from lpcfg.evaluation.brackets import Scores, render, score
+from lpcfg.evaluation.brackets import Evaluation, evaluate, render
 from lpcfg.evaluation.calibration import Calibration, calibration
 from lpcfg.grammar.tables import Bools, Doubles
 from lpcfg.parsing.parser import Parser
-from lpcfg.parsing.readout import constituents_of
-from lpcfg.parsing.results import Analysis, Options, Sentence
+from lpcfg.parsing.readout import SpanTable, constituents_of
+from lpcfg.parsing.results import Options, Sentence
 from lpcfg.parsing.sentences import sentence_from_tree
 from lpcfg.trees.tree import Tree
 
@@ -34,22 +39,32 @@ class Examined:
     """What a parser finds over the words of gold trees: a tree each, or None, and labelled spans.
 
     The spans are those of all charts, not only of the trees: their probabilities before and after
-    the model's calibration map, and whether the gold tree has them.
+    the model's calibration map, and whether the gold tree has them. `seconds` is CPU time of
+    parsing alone. `partial` counts sentences whose tree is pieces side by side, `negative` those
+    whose p(x) is negative in one of the model's members; `clipped_mass` is a sum over sentences.
     """
 
     trees: tuple[Tree | None, ...]
     raw: Doubles
     served: Doubles
     correct: Bools
+    seconds: float
+    partial: int
+    negative: int
+    clipped_mass: float
 
     @classmethod
     def joined(cls, parts: Sequence["Examined"]) -> "Examined":
-        """What was found over all parts, in their order."""
+        """Put together what was found over all parts, in their order."""
         return cls(
             trees=tuple(tree for part in parts for tree in part.trees),
             raw=np.concatenate([part.raw for part in parts]),
             served=np.concatenate([part.served for part in parts]),
             correct=np.concatenate([part.correct for part in parts]),
+            seconds=sum(part.seconds for part in parts),
+            partial=sum(part.partial for part in parts),
+            negative=sum(part.negative for part in parts),
+            clipped_mass=sum(part.clipped_mass for part in parts),
         )
 
     @property
@@ -60,51 +75,47 @@ class Examined:
     def calibration(self) -> Calibration:
         return calibration(self.served, self.correct, threshold=SERVED)
 
+    def against(self, gold: Sequence[Tree]) -> Evaluation:
+        """Compare the trees with gold ones."""
+        return evaluate(zip(gold, self.trees, strict=True))
+
 
 @dataclass(frozen=True, slots=True)
-class Measured:
-    """What a parser did on gold trees.
+class ParserEvaluation:
+    """What a parser did on gold trees."""
 
-    `seconds` is the time of parsing alone, by one thread, warm. `negative` counts sentences whose
-    p(x) is negative in one of the model's members; `clipped_mass` is the mean over sentences.
-    """
-
-    scores: Scores
+    brackets: Evaluation
     examined: Examined
-    seconds: float
-    partial: int
-    negative: int
-    clipped_mass: float
 
     def as_dict(self) -> dict[str, Any]:
         """What `lpcfg evaluate --json` prints."""
-        sentences = self.scores.sentences
+        found, sentences = self.examined, self.brackets.sentences
         return {
-            **self.scores.as_dict(),
-            "partial": self.partial,
-            "sentences_per_second": sentences / self.seconds,
-            **calibration_facts(self.examined),
-            "negative_share": self.negative / sentences,
-            "clipped_mass": self.clipped_mass,
+            **self.brackets.as_dict(),
+            "partial": found.partial,
+            "sentences_per_second": sentences / found.seconds,
+            **calibration_facts(found),
+            "negative_share": found.negative / sentences,
+            "clipped_mass": found.clipped_mass / sentences,
         }
 
     def text(self) -> str:
         """The same for people."""
-        sentences = self.scores.sentences
-        calibration, raw = self.examined.calibration, self.examined.raw_calibration
+        found, sentences = self.examined, self.brackets.sentences
+        calibration, raw = found.calibration, found.raw_calibration
         return (
-            f"{render(self.scores)}\n"
-            f"sentences a second   {sentences / self.seconds:8.1f}\n"
-            f"partial analyses     {self.partial:8,}\n"
+            f"{render(self.brackets)}\n"
+            f"sentences a second   {sentences / found.seconds:8.1f}   of one core\n"
+            f"partial analyses     {found.partial:8,}\n"
             f"calibration error    {calibration.error:8.4f}   over {calibration.items:,} "
             f"labelled spans with a probability of at least {SERVED}\n"
             f"  without the map    {raw.error:8.4f}\n"
-            f"negative p(sentence) {100 * self.negative / sentences:8.2f} %\n"
-            f"clipped mass         {self.clipped_mass:8.4f}   a sentence"
+            f"negative p(sentence) {100 * found.negative / sentences:8.2f} %\n"
+            f"clipped mass         {found.clipped_mass / sentences:8.4f}   a sentence"
         )
 
 
-def measure(
+def evaluate_parser(
     parser: Parser,
     gold: Sequence[Tree],
     *,
@@ -112,35 +123,12 @@ def measure(
     objective: str = "max-rule",
     workers: int = 1,
     progress: Progress | None = None,
-) -> Measured:
-    """Parse the words of normalized trees, with their tags if `tags` is gold, and compare.
-
-    Spans are looked at afterwards, by so many workers, so that parsing is timed alone.
-    """
-    show = progress or (lambda *_: None)
-    sentences = [sentence_from_tree(tree, tagged=tags == "gold") for tree in gold]
+) -> ParserEvaluation:
+    """Parse the words of normalized trees, with their tags if `tags` is gold, and compare."""
     options = Options(objective=objective)
-    parser.parse(sentences[:1], options)  # whatever has to be loaded or compiled
-    analyses, seconds = _parsed(parser, sentences, options, show)
-    return Measured(
-        scores=score(zip(gold, map(_tree, analyses), strict=True)),
-        examined=examine(parser, gold, tags=tags, workers=workers, progress=show),
-        seconds=seconds,
-        partial=sum(analysis.status == "partial" for analysis in analyses),
-        negative=sum(analysis.negative for analysis in analyses),
-        clipped_mass=sum(analysis.clipped_mass for analysis in analyses) / len(analyses),
-    )
-
-
-def _parsed(
-    parser: Parser, sentences: Sequence[Sentence], options: Options, progress: Progress
-) -> tuple[list[Analysis], float]:
-    analyses: list[Analysis] = []
-    start = time.perf_counter()
-    for batch in _batches(sentences):
-        analyses += parser.parse(batch, options)
-        progress("parse", len(analyses), len(sentences))
-    return analyses, time.perf_counter() - start
+    parser.parse([sentence_from_tree(gold[0])], options)  # compile and load, outside of the clock
+    found = examine(parser, gold, tags=tags, options=options, workers=workers, progress=progress)
+    return ParserEvaluation(found.against(gold), found)
 
 
 def examine(
@@ -148,6 +136,7 @@ def examine(
     gold: Sequence[Tree],
     *,
     tags: Tags = "predicted",
+    options: Options = Options(),  # noqa: B008 (frozen)
     workers: int = 1,
     progress: Progress | None = None,
 ) -> Examined:
@@ -155,11 +144,11 @@ def examine(
     parts: list[Examined] = []
     done = 0
     with ThreadPoolExecutor(workers) as pool:
-        for part in pool.map(partial(_examined, parser, tags), _batches(gold)):
+        for part in pool.map(partial(_examined, parser, tags, options), _batches(gold)):
             parts.append(part)
             done += len(part.trees)
             if progress is not None:
-                progress("examine", done, len(gold))
+                progress("parse", done, len(gold))
     return Examined.joined(parts)
 
 
@@ -174,27 +163,39 @@ def calibration_facts(examined: Examined) -> dict[str, object]:
     }
 
 
-def _examined(parser: Parser, tags: Tags, gold: Sequence[Tree]) -> Examined:
-    trees: list[Tree | None] = []
-    raw, served, correct = [np.empty(0)], [np.empty(0)], [np.empty(0, np.bool_)]
-    for tree in gold:
-        sentence = sentence_from_tree(tree, tagged=tags == "gold")
-        analysis, table = parser.examine(sentence)
-        trees.append(_tree(analysis))
-        if table is None:
-            continue
-        right = {(one.label, one.start, one.end) for one in constituents_of(tree, sentence)}
-        rows = np.flatnonzero(np.maximum(table.uncalibrated, table.probability) >= LEAST)
-        raw.append(table.uncalibrated[rows])
-        served.append(table.probability[rows])
-        correct.append(np.array([key in right for key in table.keys(rows)], np.bool_))
+def _examined(parser: Parser, tags: Tags, options: Options, gold: Sequence[Tree]) -> Examined:
+    return Examined.joined([_examined_tree(parser, tags, options, tree) for tree in gold])
+
+
+def _examined_tree(parser: Parser, tags: Tags, options: Options, gold: Tree) -> Examined:
+    sentence = sentence_from_tree(gold, tagged=tags == "gold")
+    start = time.thread_time()
+    found = parser.examine(sentence, options)
+    seconds = time.thread_time() - start
+    raw, served, correct = _spans(found.table(), gold, sentence)
+    analysis = found.analysis
     return Examined(
-        tuple(trees), np.concatenate(raw), np.concatenate(served), np.concatenate(correct)
+        trees=(analysis.parses[0].tree if analysis.parses else None,),
+        raw=raw,
+        served=served,
+        correct=correct,
+        seconds=seconds,
+        partial=int(analysis.status == "partial"),
+        negative=int(analysis.negative),
+        clipped_mass=analysis.clipped_mass,
     )
 
 
-def _tree(analysis: Analysis) -> Tree | None:
-    return analysis.parses[0].tree if analysis.parses else None
+def _spans(
+    table: SpanTable | None, gold: Tree, sentence: Sentence
+) -> tuple[Doubles, Doubles, Bools]:
+    """The probabilities of labelled spans without and with the map, and whether they are right."""
+    if table is None:
+        return np.empty(0), np.empty(0), np.empty(0, np.bool_)
+    right = {(one.label, one.start, one.end) for one in constituents_of(gold, sentence)}
+    rows = np.flatnonzero(np.maximum(table.uncalibrated, table.probability) >= LEAST)
+    correct = np.array([key in right for key in table.keys(rows)], np.bool_)
+    return table.uncalibrated[rows], table.probability[rows], correct
 
 
 def _batches(items: Sequence[T]) -> list[Sequence[T]]:

@@ -5,9 +5,11 @@ no analysis of is given to the coarser fallback grammar, and in the last resort 
 sequence of partial analyses, typed as such.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -39,7 +41,7 @@ from lpcfg.parsing.results import (
     Parse,
     Sentence,
     Token,
-    TreeScore,
+    TreeProbability,
 )
 from lpcfg.parsing.tree_probability import Missing, never_a_root, tree_chart
 from lpcfg.text.tokenize import penn_forms
@@ -48,6 +50,8 @@ from lpcfg.trees.tree import Tree
 
 LONGEST = 2000
 """Words of a sentence: charts grow with their square, and nobody writes longer ones."""
+ROUNDING = 2e-4
+"""What float32 may do to log p(x): five times the largest error on 24 sentences of gum/dev."""
 FRAGMENT = "FRAG"
 """The label over pieces that no analysis spans."""
 
@@ -102,6 +106,16 @@ class _Stage:
         return self.coarse.prune(emissions, thresholds, limits, tries=tries, stop=stop)
 
 
+class Examined(NamedTuple):
+    """An analysis; `table` makes every label over every span, None where no chart spans the words.
+
+    The table is made only when it is asked for, so that the analysis can be timed without it.
+    """
+
+    analysis: Analysis
+    table: Callable[[], SpanTable | None]
+
+
 class Parser:
     """Analyses under one model. Several threads may use one parser at a time."""
 
@@ -142,26 +156,24 @@ class Parser:
         """
         stop = stop or Stop()
         _check_options(options)
-        return [self._analysed(sentence, options, stop) for sentence in sentences]
+        return [self.examine(sentence, options, stop).analysis for sentence in sentences]
 
-    def _analysed(self, sentence: Sentence, options: Options, stop: Stop) -> Analysis:
+    def examine(
+        self,
+        sentence: Sentence,
+        options: Options = Options(),  # noqa: B008 (frozen)
+        stop: Stop | None = None,
+    ) -> "Examined":
+        """Analyse a sentence, and keep its chart for whoever asks for every span of it."""
+        stop = stop or Stop()
         found = self._pruned(sentence, stop)
         if isinstance(found, Analysis):
-            return found
-        stage, pruned = found
-        return self._parsed(sentence, stage, fine.posteriors(pruned, stage.members), options, stop)
-
-    def examine(self, sentence: Sentence) -> tuple[Analysis, SpanTable | None]:
-        """The analysis, and every label over every span; None where nothing spans the sentence."""
-        stop = Stop()
-        found = self._pruned(sentence, stop)
-        if isinstance(found, Analysis):
-            return found, None
+            return Examined(found, lambda: None)
         stage, pruned = found
         posteriors = fine.posteriors(pruned, stage.members)
-        return (
-            self._parsed(sentence, stage, posteriors, Options(), stop),
-            SpanTable.of(posteriors, stage.labels, stage.grammar, self.model.calibration),
+        return Examined(
+            self._parsed(sentence, stage, posteriors, options, stop),
+            partial(SpanTable.of, posteriors, stage.labels, stage.grammar, self.model.calibration),
         )
 
     def _pruned(self, sentence: Sentence, stop: Stop) -> tuple[_Stage, Pruned] | Analysis:
@@ -271,12 +283,14 @@ class Parser:
             cells=table.cells(),
         )
 
-    def score(self, trees: Sequence[Tree], stop: Stop | None = None) -> list[TreeScore]:
+    def tree_probability(
+        self, trees: Sequence[Tree], stop: Stop | None = None
+    ) -> list[TreeProbability]:
         """log p(tree), log p(its sentence) and log p(tree | sentence) of normalized trees."""
         stop = stop or Stop()
-        return [self._scored(tree, stop) for tree in trees]
+        return [self._tree_probability(tree, stop) for tree in trees]
 
-    def _scored(self, tree: Tree, stop: Stop) -> TreeScore:
+    def _tree_probability(self, tree: Tree, stop: Stop) -> TreeProbability:
         words, tags = tree.tokens(), [leaf.label for leaf in tree.leaves()]
         sentence = Sentence(tokens=tuple(words), forms=penn_forms(words, tags))
         own = self._stages[0]
@@ -288,18 +302,22 @@ class Parser:
             whole = fine.posteriors(pruned[1], stage.members)
         log_sentence = whole.log_probability if whole else None
         if isinstance(chart, Missing):
-            return TreeScore(None, 0, log_sentence, None, chart.reason, chart.nodes)
+            return TreeProbability(None, 0, log_sentence, None, chart.reason, chart.nodes)
         sign, log = own.tree_probability(chart)
         if sign == 0:
             unrooted = never_a_root(stree)
-            return TreeScore(None, 0, log_sentence, None, unrooted.reason, unrooted.nodes)
+            return TreeProbability(None, 0, log_sentence, None, unrooted.reason, unrooted.nodes)
         if whole is None or stage is not own:
             reason = "pruning left no analysis of the sentence to compare the tree with"
-            return TreeScore(log, sign, log_sentence, None, reason)
+            return TreeProbability(log, sign, log_sentence, None, reason)
         if sign != whole.sign:
             reason = "p(tree) and p(sentence) differ in sign: their ratio is no probability"
-            return TreeScore(log, sign, log_sentence, None, reason)
-        return TreeScore(log, sign, log_sentence, log - whole.log_probability, None)
+            return TreeProbability(log, sign, log_sentence, None, reason)
+        share = log - whole.log_probability
+        if share > ROUNDING:
+            reason = "p(tree) is larger than p(sentence): their ratio is no probability"
+            return TreeProbability(log, sign, log_sentence, None, reason)
+        return TreeProbability(log, sign, log_sentence, min(share, 0.0), None)
 
     def _glued(
         self,

@@ -147,7 +147,7 @@ class Marginals:
 
 
 @dataclass(frozen=True, slots=True)
-class TreeScore:
+class TreeProbability:
     """log p(tree), log p(sentence) and log p(tree | sentence), with the tree's sign.
 
     Where p(tree) is zero, `reason` says which rule or word is missing; a value that does not

@@ -6,7 +6,7 @@ are those of the tokens.
 
 from typing import Any
 
-from lpcfg.parsing.results import Analysis, Marginals, Parse, TreeScore
+from lpcfg.parsing.results import Analysis, Marginals, Parse, TreeProbability
 from lpcfg.trees.brackets import write
 
 Json = dict[str, Any]
@@ -84,12 +84,12 @@ def marginals_json(marginals: Marginals) -> Json:
     }
 
 
-def score_json(score: TreeScore) -> Json:
+def tree_probability_json(found: TreeProbability) -> Json:
     """How probable a tree is, or why it is not."""
     return {
-        "log_probability": score.log_probability,
-        "sign": score.sign,
-        "sentence_log_probability": score.sentence_log_probability,
-        "conditional_log_probability": score.conditional_log_probability,
-        "reason": score.reason,
+        "log_probability": found.log_probability,
+        "sign": found.sign,
+        "sentence_log_probability": found.sentence_log_probability,
+        "conditional_log_probability": found.conditional_log_probability,
+        "reason": found.reason,
     }

@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 
 from lpcfg.errors import TrainingError
-from lpcfg.evaluation.brackets import score
 from lpcfg.evaluation.run import Examined, calibration_facts, examine
 from lpcfg.grammar.lexicon import Lexicon
 from lpcfg.grammar.tables import Grammar, Tables
@@ -274,14 +273,14 @@ def _on_dev(
             found.append(examine(parser, part, workers=workers))
             stage.advance(len(part))
     parts = [
-        {"source": source, **_scores(part, examined)}
+        {"source": source, **_figures(part, examined)}
         for (source, part), examined in zip(gold, found, strict=True)
     ]
-    return {**facts, **_scores(trees, Examined.joined(found)), "parts": parts}
+    return {**facts, **_figures(trees, Examined.joined(found)), "parts": parts}
 
 
-def _scores(gold: Sequence[Tree], found: Examined) -> Facts:
-    return {**score(zip(gold, found.trees, strict=True)).as_dict(), **calibration_facts(found)}
+def _figures(gold: Sequence[Tree], found: Examined) -> Facts:
+    return {**found.against(gold).as_dict(), **calibration_facts(found)}
 
 
 def _normal(source: Source, config: TrainingConfig) -> list[Tree]:

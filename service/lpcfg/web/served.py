@@ -122,7 +122,7 @@ def _warm(parser: Parser) -> None:
         for objective in OBJECTIVES:
             parser.parse([sentence], Options(k=2, objective=objective))
         parser.marginals(sentence, threshold=0.5)
-        parser.score([parse.tree for parse in parser.parse([sentence])[0].parses])
+        parser.tree_probability([parse.tree for parse in parser.parse([sentence])[0].parses])
 
 
 def _facts(stored: Stored, parser: Parser, default: bool) -> ModelDetails:

@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from lpcfg.evaluation.brackets import score
 from lpcfg.evaluation.calibration import Calibration, fit_monotone
 from lpcfg.evaluation.run import Examined, examine
 from lpcfg.grammar.tables import Tables
@@ -60,7 +59,7 @@ class HeldOut:
     def f1(self, *members: Tables) -> float:
         """Compute the strict F1 of these members on the trees' untagged words."""
         found = self._examined(members, Stages())
-        return score(zip(self.trees, found.trees, strict=True)).brackets.f1
+        return found.against(self.trees).brackets.f1
 
     def weights(self, members: Sequence[Tables], stages: Stages) -> tuple[float, ...]:
         """Compute member weights, which fall by a factor of e for each LAG of F1 behind the best.

@@ -10,7 +10,7 @@ from starlette.responses import Response
 from lpcfg.cancel import Stop
 from lpcfg.errors import InputError, LimitError, TreebankError
 from lpcfg.parsing.results import Options, Sentence
-from lpcfg.parsing.to_json import marginals_json, score_json
+from lpcfg.parsing.to_json import marginals_json, tree_probability_json
 from lpcfg.protocol.schemas import (
     BatchLine,
     BatchParameters,
@@ -154,7 +154,7 @@ async def tree_probability(body: TreesRequest, request: Request, service: TheSer
     def task(number: int, text: str) -> Task:
         at = f"/trees/{number}"
         return Task(
-            lambda: _score(served, text, settings, stop, at),
+            lambda: _tree_probability(served, text, settings, stop, at),
             cost_of_text(text, settings.max_tokens),
         )
 
@@ -167,7 +167,7 @@ async def tree_probability(body: TreesRequest, request: Request, service: TheSer
     return _answer(served, b'"trees":[' + b",".join(answers) + b"]")
 
 
-_NO_SCORE = dict.fromkeys(
+_NO_PROBABILITY = dict.fromkeys(
     (
         "log_probability",
         "sign",
@@ -180,16 +180,16 @@ _NO_SCORE = dict.fromkeys(
 )
 
 
-def _score(served: Served, text: str, settings: Settings, stop: Stop, at: str) -> bytes:
+def _tree_probability(served: Served, text: str, settings: Settings, stop: Stop, at: str) -> bytes:
     try:
         tree = inputs.tree_of(text, settings, at)
     except (TreebankError, InputError) as error:
         under = at if isinstance(error, TreebankError) else ""
         told = problem_of(error, under).model_dump(exclude_none=True)
-        return encoded({**_NO_SCORE, "problem": told})
-    score = served.parser.score([tree], stop)[0]
-    drawn = {"tree": write(tree), "missing": score.missing}
-    return encoded({**score_json(score), **drawn, "problem": None})
+        return encoded({**_NO_PROBABILITY, "problem": told})
+    found = served.parser.tree_probability([tree], stop)[0]
+    drawn = {"tree": write(tree), "missing": found.missing}
+    return encoded({**tree_probability_json(found), **drawn, "problem": None})
 
 
 @router.post(

@@ -1,4 +1,4 @@
-"""`lpcfg score`: how probable trees are."""
+"""`lpcfg tree-probability`: how probable given trees are."""
 
 from pathlib import Path
 from typing import Annotated
@@ -7,13 +7,15 @@ import typer
 
 from lpcfg.cli.options import Json, Model, Store
 from lpcfg.cli.terminal import result, result_json
-from lpcfg.parsing.results import TreeScore
+from lpcfg.parsing.results import TreeProbability
 from lpcfg.settings import read_settings
 
-NOTHING_LEFT = TreeScore(None, 0, None, None, "nothing is left of the tree without its traces")
+NOTHING_LEFT = TreeProbability(
+    None, 0, None, None, "nothing is left of the tree without its traces"
+)
 
 
-def score(
+def tree_probability(
     model: Model,
     file: Annotated[
         Path | None,
@@ -29,7 +31,7 @@ def score(
     What does not apply is `-`; the log of a tree of probability zero is `-inf`.
     """
     from lpcfg.parsing.parser import Parser
-    from lpcfg.parsing.to_json import score_json
+    from lpcfg.parsing.to_json import tree_probability_json
     from lpcfg.trees.brackets import read
     from lpcfg.trees.normalize import normalize
 
@@ -37,20 +39,20 @@ def score(
     parser = Parser.load(model, settings.model_store)
     for raw in read(str(file) if file else "-", max_depth=settings.max_tree_depth):
         tree = normalize(raw)
-        scored = parser.score([tree])[0] if tree else NOTHING_LEFT
+        found = parser.tree_probability([tree])[0] if tree else NOTHING_LEFT
         if json:
-            result_json(score_json(scored))
+            result_json(tree_probability_json(found))
         else:
-            result(_line(scored))
+            result(_line(found))
 
 
-def _line(scored: TreeScore) -> str:
+def _line(found: TreeProbability) -> str:
     logs = (
-        float("-inf") if scored.sign == 0 else scored.log_probability,
-        scored.sentence_log_probability,
-        scored.conditional_log_probability,
+        float("-inf") if found.sign == 0 else found.log_probability,
+        found.sentence_log_probability,
+        found.conditional_log_probability,
     )
     columns = ["-" if log is None else f"{log:.6f}" for log in logs]
-    if scored.sign < 0:
+    if found.sign < 0:
         columns.append("negative")
-    return "\t".join([*columns, *([scored.reason] if scored.reason else [])])
+    return "\t".join([*columns, *([found.reason] if found.reason else [])])
