@@ -44,7 +44,7 @@ INSIDE = {
     "text": ({"files", "tokenize"},),
     "grammar": ({"tables"}, {"tagging", "known"}, {"lexicon"}),
     "engine": ({"exact", "pruned"},),
-    "models": ({"store", "calibration_map"}, {"model"}),
+    "models": ({"store", "calibration_map", "usual"}, {"model"}),
     "parsing": (
         {"results"},
         {"readout", "sentences", "tree_probability", "to_json"},

@@ -22,6 +22,7 @@ from lpcfg.models.calibration_map import MonotoneMap
 from lpcfg.models.model import Model, from_bundle, to_bundle
 from lpcfg.models.store.files import Bundle
 from lpcfg.models.store.versions import load, publish
+from lpcfg.models.usual import Usual
 from lpcfg.parsing.parser import Parser
 from lpcfg.train.config import TrainingConfig, member
 from lpcfg.train.pipeline import train
@@ -64,7 +65,8 @@ def trained() -> tuple[Model, Mapping[str, Any]]:
     model, report = train(SMALL, config, dev=SMALL)
     line = MonotoneMap.from_lists([[0.0, 1.0], [0.0, 1.0]])
     weights = (1.0,) * len(model.members)
-    return replace(model, calibration=line, weights=weights), json.loads(
+    usual = Usual((5, 9), ((-1.0, 0.0, 2.0), (-2.0, 0.5, 3.0)))
+    return replace(model, calibration=line, weights=weights, usual=usual), json.loads(
         json.dumps(report.as_json())
     )
 

@@ -36,7 +36,7 @@ def test_an_analysis_has_the_keys_of_the_api() -> None:
         constituents=(Constituent("X", 0, 2, 3, 5, 0.75),),
     )
     tokens = (Token("(", 3, 4, "-LRB-", 1.0), Token("é", 4, 5, "NN", 0.5))
-    analysis = Analysis(SENTENCE, "parsed", None, tokens, 1, -2.0, False, 0.0, (parse,))
+    analysis = Analysis(SENTENCE, "parsed", None, tokens, 1, -2.0, False, 0.0, (parse,), 12.5)
     assert json.loads(json.dumps(analysis_json(analysis))) == {
         "id": "a",
         "status": "parsed",
@@ -49,6 +49,7 @@ def test_an_analysis_has_the_keys_of_the_api() -> None:
             {"text": "é", "start": 4, "end": 5, "tag": "NN", "probability": 0.5},
         ],
         "log_probability": -2.0,
+        "unusual": 12.5,
         "sign": 1,
         "parses": [
             {

@@ -20,6 +20,7 @@ A threshold of 0 makes the lexicon literal: every word is its own terminal with 
 count(a → x) / count(a), and an unknown word has no preterminal.
 """
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -201,11 +202,25 @@ class Lexicon:
         of_tag = np.bincount(self.tag_of, self.symbol_count, len(self.tags))
         return self.symbol_count / np.maximum(of_tag[self.tag_of], 1)
 
+    @cached_property
+    def word_count(self) -> Longs:
+        """How often every word was seen."""
+        before = np.concatenate([[0], np.cumsum(self.pair_count, dtype=np.int64)])
+        return frozen(np.diff(before[self.word_start]))
+
+    @cached_property
+    def _log_frequencies(self) -> list[float]:
+        shares: list[float] = np.log(np.maximum(self.word_count, 1) / self.n_tokens).tolist()
+        return shares
+
+    def log_frequency(self, word: str) -> float:
+        """The log of a word's share of all words seen; of an unknown one, of UNSEEN_WORDS words."""
+        x = self.word_ids.get(word)
+        return math.log(UNSEEN_WORDS / self.n_tokens) if x is None else self._log_frequencies[x]
+
     def seen_at_least(self, times: int) -> frozenset[str]:
         """Return the words seen at least `times` times."""
-        before = np.concatenate([[0], np.cumsum(self.pair_count, dtype=np.int64)])
-        seen = np.diff(before[self.word_start])
-        return frozenset(self.words[x] for x in np.flatnonzero(seen >= times))
+        return frozenset(self.words[x] for x in np.flatnonzero(self.word_count >= times))
 
     def candidates(self, word: str, tag: str | None = None) -> tuple[Ints, Doubles, int]:
         """Return the preterminals that may stand over a word, their weights, and the word's

@@ -20,6 +20,7 @@ from lpcfg.grammar.tagging import FREQUENT, TagModel
 from lpcfg.models.calibration_map import MonotoneMap
 from lpcfg.models.store.files import Bundle
 from lpcfg.models.store.versions import Stored
+from lpcfg.models.usual import Usual
 
 Arrays = dict[str, NDArray[Any]]
 _SIDES = ("parent", "left", "right")
@@ -51,6 +52,7 @@ class Model:
     members: tuple[Tables, ...] = ()
     fallback: Fallback | None = None
     calibration: MonotoneMap | None = None
+    usual: Usual | None = None
     horizontal: int = 0
     tagger: TagModel | None = None
     weights: tuple[float, ...] = ()
@@ -130,6 +132,8 @@ def to_bundle(
         tensors.update(_coarse_arrays("fallback.", other.coarse, other.context))
     if model.calibration is not None:
         described["calibration"] = model.calibration.as_lists()
+    if model.usual is not None:
+        described["usual"] = model.usual.as_json()
     if model.tagger is not None:
         described["tagger"] = {"gamma": model.tagger.gamma}
         tensors["tagger.weight"] = model.tagger.weight
@@ -188,6 +192,7 @@ def _model(described: dict[str, Any], tensors: Arrays) -> Model:
         ),
         fallback=fallback,
         calibration=MonotoneMap.from_lists(calibration) if calibration else None,
+        usual=Usual.from_json(described["usual"]) if "usual" in described else None,
         horizontal=described["horizontal"],
         tagger=_tagger(described["tagger"], lexicon, tensors) if "tagger" in described else None,
         weights=tuple(described.get("weights", ())),

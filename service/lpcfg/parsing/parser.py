@@ -249,7 +249,20 @@ class Parser:
             negative=found.negative > 0,
             clipped_mass=found.clipped_mass,
             parses=tuple(answers.parse(derivation) for derivation in chosen),
+            unusual=self._unusual(sentence, found.log_probability),
         )
+
+    def _unusual(self, sentence: Sentence, log_probability: float) -> float | None:
+        if self.model.usual is None:
+            return None
+        surprise = self.surprise(sentence, log_probability)
+        return self.model.usual.percentile(len(sentence.tokens), surprise)
+
+    def surprise(self, sentence: Sentence, log_probability: float) -> float:
+        """How much a sentence with this log p(sentence) surprises: see lpcfg.models.usual."""
+        log_frequency = self.model.lexicon.log_frequency
+        alone = sum(map(log_frequency, self._forms(sentence)))
+        return (alone - 2 * log_probability) / len(sentence.tokens)
 
     def marginals(
         self,

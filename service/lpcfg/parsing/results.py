@@ -100,6 +100,9 @@ class Analysis:
     negative: bool
     clipped_mass: float
     parses: tuple[Parse, ...]
+    unusual: float | None = None
+    """How many training sentences of about its length surprise the model less, in percent; None
+    where the model does not know."""
 
 
 @dataclass(frozen=True, slots=True)

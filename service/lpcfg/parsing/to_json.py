@@ -33,6 +33,7 @@ def analysis_json(analysis: Analysis) -> Json:
             for token in analysis.tokens
         ],
         "log_probability": analysis.log_probability,
+        "unusual": analysis.unusual,
         "sign": analysis.sign,
         "parses": [_parse_json(parse) for parse in analysis.parses],
     }

@@ -332,6 +332,10 @@ class SentenceAnswer(_Answer):
     end: Offset
     tokens: list[TokenAnswer]
     log_probability: float | None
+    unusual: float | None = Field(
+        description="how many training sentences of about its length surprise the model less, in "
+        "percent: above 99, it may be no English, or no sentence; null where the model cannot tell"
+    )
     sign: int | None
     parses: list[ParseAnswer]
 

@@ -14,7 +14,9 @@ from lpcfg.grammar.tables import Grammar, Tables
 from lpcfg.grammar.tagging import TagModel
 from lpcfg.models.model import Fallback, Model, fallback_grammar, from_bundle, to_bundle
 from lpcfg.models.store.versions import Reference, check_publishable, publish
+from lpcfg.models.usual import Usual
 from lpcfg.parsing.parser import Parser
+from lpcfg.parsing.sentences import sentence_from_tree
 from lpcfg.text.files import Source
 from lpcfg.train import tagger
 from lpcfg.train.config import TrainingConfig
@@ -120,6 +122,7 @@ def _train(
         held = HeldOut(trees, model, workers)
         weights = held.weights(model.members, stages)
         calibration, raw = held.calibration(model.members, weights, stages)
+        usual = usual_of(replace(model, weights=weights), trees)
         held_out_facts = {
             "trees": len(trees),
             "weights": weights,
@@ -128,7 +131,7 @@ def _train(
         if len(trees) > SPARED * forest.n_trees and not config.chooses_steps:
             again = stages.under("all trees")
             examples, model, facts = _learned(forest, config, (), workers, scheduler, again)
-        model = replace(model, weights=weights, calibration=calibration)
+        model = replace(model, weights=weights, calibration=calibration, usual=usual)
     report = TrainReport(
         configuration=config.as_json(),
         treebank={"fingerprint": forest.fingerprint, "licence": config.licence},
@@ -239,6 +242,18 @@ def _members(
     if [member.estimator for member in config.members] == ["counts"]:
         return (), facts
     return tuple(tables for tables, _ in learned), facts
+
+
+def usual_of(model: Model, held_out: Sequence[Tree]) -> Usual | None:
+    """How much sentences that were not learned from surprise the model, by length."""
+    parser = Parser(model)
+    sentences = [sentence_from_tree(tree) for tree in held_out]
+    found = [
+        (len(sentence.tokens), parser.surprise(sentence, analysis.log_probability))
+        for sentence, analysis in zip(sentences, parser.parse(sentences), strict=True)
+        if analysis.log_probability is not None
+    ]
+    return Usual.fitted([words for words, _ in found], [surprise for _, surprise in found])
 
 
 Gold = Sequence[tuple[str, Sequence[Tree]]]
