@@ -14,6 +14,7 @@ from typing import IO, Any
 import typer
 
 from lpcfg.cli import (
+    dep,
     evaluate,
     interrupts,
     lm,
@@ -52,6 +53,7 @@ app.command(epilog="Example: lpcfg sample examples/two_state.toml --count 1000")
 app.add_typer(models.app, name="models")
 app.add_typer(treebank.app, name="treebank")
 app.add_typer(lm.app, name="lm")
+app.add_typer(dep.app, name="dep")
 app.add_typer(words.app, name="words")
 app.add_typer(similarity.app, name="similarity")
 

@@ -19,6 +19,7 @@ class Output(StrEnum):
 
     PTB = "ptb"
     JSON = "json"
+    CONLLU = "conllu"
     SVG = "svg"
 
 
@@ -36,7 +37,10 @@ def parse(
     ] = Form.TEXT,
     output: Annotated[
         Output | None,
-        typer.Option(help="One bracketed tree (ptb), JSON object or drawing (svg) a line."),
+        typer.Option(
+            help="One bracketed tree (ptb), JSON object or drawing (svg) a line; or CoNLL-U, "
+            "its heads by head rules."
+        ),
     ] = None,
     k: Annotated[int, typer.Option("--k", min=1, help="So many best trees of a sentence.")] = 1,
     objective: Maximise = Objective.MAX_RULE,
@@ -74,6 +78,8 @@ def parse(
             if marginals:
                 shown["marginals"] = marginals_json(parser.marginals(sentence))
             result_json(shown)
+        elif output is Output.CONLLU:
+            _print_arcs(analysis)
         else:
             _print_trees(analysis, output, k)
 
@@ -82,6 +88,19 @@ def _output(asked: Output | None, json: bool) -> Output:
     if json and asked not in (None, Output.JSON):
         raise typer.BadParameter(f"--output {asked} says otherwise: omit one", param_hint="--json")
     return Output.JSON if json else asked or Output.PTB
+
+
+def _print_arcs(analysis: Analysis) -> None:
+    """Print the arcs of each tree as CoNLL-U."""
+    from lpcfg.dependencies import conllu
+    from lpcfg.dependencies.head_rules import NOTE, arcs_of
+
+    for parse in analysis.parses:
+        offsets = tuple((token.start or 0, token.end or 0) for token in analysis.tokens)
+        known = all(token.end is not None for token in analysis.tokens)
+        arcs = arcs_of(parse.tree, offsets if known else ())
+        sentence = conllu.sentence_of(arcs, analysis.sentence.text, [NOTE])
+        result(conllu.write([sentence]).removesuffix("\n"))
 
 
 def _print_trees(analysis: Analysis, output: Output, k: int) -> None:

@@ -10,11 +10,13 @@ from numpy.typing import NDArray
 
 from lpcfg.grammar.tables import Longs, Singles
 from lpcfg.grammar.tagging import shape
-from lpcfg.words.eigenwords import fold
+from lpcfg.words.eigenwords import Eigenwords, fold
 
 LEAST = {"word": 3, "end2": 10, "end3": 5, "end4": 5, "start3": 10, "shape": 10}
 """How often a fact must be seen in training to have a row of its own; row 0 is for all others."""
 FACTS = tuple(LEAST)
+LENGTH = 3.0
+"""Eigenwords of length one are made this long: as large as all other inputs together."""
 
 
 def facts_of(word: str) -> tuple[str, ...]:
@@ -27,18 +29,17 @@ def facts_of(word: str) -> tuple[str, ...]:
 class Inputs:
     """`names[fact]` are the facts that have rows, from row 1 on, and `vectors` eigenwords in bytes.
 
-    A vector's numbers are steps of `STEP`; row 0 is for words without one.
+    A vector's numbers are steps of `step`; row 0 is for words without one.
     """
 
     names: Mapping[str, tuple[str, ...]]
     folded: tuple[str, ...]
     vectors: NDArray[np.int8]
-
-    STEP = 1 / 127
+    step: float
 
     @classmethod
-    def of(cls, words: Iterable[str], folded: Sequence[str], vectors: Singles) -> "Inputs":
-        """Give rows to the facts of training words; vectors are scaled to their largest number."""
+    def of(cls, words: Iterable[str], eigenwords: Eigenwords, most: int) -> "Inputs":
+        """Give rows to the facts of training words, and keep the `most` frequent eigenwords."""
         count: dict[str, Counter[str]] = {fact: Counter() for fact in FACTS}
         for word, times in Counter(words).items():
             for fact, value in zip(FACTS, facts_of(word), strict=True):
@@ -47,10 +48,16 @@ class Inputs:
             fact: tuple(sorted(v for v, n in count[fact].items() if n >= LEAST[fact]))
             for fact in FACTS
         }
+        folded, vectors = eigenwords.words[:most], eigenwords.vectors[:most]
         table = np.zeros((len(folded) + 1, vectors.shape[1]), np.int8)
-        largest = np.abs(vectors).max(initial=1e-9)
-        table[1:] = np.rint(vectors / largest * 127)
-        return cls(names, tuple(folded), table)
+        step = float(np.abs(vectors).max(initial=1e-9)) / 127
+        table[1:] = np.rint(vectors / step)
+        return cls(names, folded, table, step * LENGTH)
+
+    @cached_property
+    def dense(self) -> Singles:
+        """The vectors as numbers."""
+        return self.vectors.astype(np.float32) * np.float32(self.step)
 
     @cached_property
     def _rows(self) -> list[dict[str, int]]:

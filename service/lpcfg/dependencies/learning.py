@@ -38,18 +38,19 @@ class Example(NamedTuple):
 
 @dataclass(frozen=True)
 class Settings:
-    """How the network learns; figures are on gum-dep/dev."""
+    """How the network learns. UAS are of one network on gum-dep/dev, after 12 epochs."""
 
-    layer: int = 128
+    layer: int = 192
+    """128 with a third of every layer left out: 83.1 instead of 85.2"""
     arc: int = 128
     relation: int = 64
-    epochs: int = 14
+    epochs: int = 10
     batch: int = 8
     rate: float = 2e-3
     """Of Adam; it falls in a straight line to a twentieth"""
-    left_out: float = 0.33
+    left_out: float = 0.25
     """The share of every layer's numbers"""
-    words_left_out: float = 0.15
+    words_left_out: float = 0.2
 
 
 class Adam:

@@ -2,18 +2,21 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from lpcfg.dependencies.arcs import Arcs
 from lpcfg.dependencies.inputs import FACTS, Inputs
 from lpcfg.dependencies.network import Parameters
+from lpcfg.dependencies.spectral import Operators
+from lpcfg.dependencies.vocabulary import Vocabulary
+from lpcfg.engine.exact.scaled import SignedLog
 from lpcfg.errors import GrammarError
-from lpcfg.grammar.tables import Singles
 from lpcfg.models.store.files import Bundle
 from lpcfg.models.store.versions import Stored
 
+_OPERATORS = ("c_one", "c_inf", "up", "d", "words")
 KIND = "dependencies"
 """What the manifest's facts say of a model under `kind`."""
 
@@ -30,11 +33,19 @@ class DependencyModel:
     tags: tuple[str, ...]
     members: tuple[Parameters, ...]
     sharpness: float = 1.0
+    spectral: "SpectralTrees | None" = None
 
-    @cached_property
-    def vectors(self) -> Singles:
-        """Eigenwords by the inputs' rows."""
-        return self.inputs.vectors.astype(np.float32) * np.float32(Inputs.STEP)
+
+@dataclass(frozen=True, eq=False)
+class SpectralTrees:
+    """p(words | topology) by Algorithm 1, and the words that it numbers."""
+
+    vocabulary: Vocabulary
+    operators: Operators
+
+    def probability(self, arcs: Arcs) -> SignedLog:
+        """p(words | topology) of a dependency tree, with its sign."""
+        return self.operators.probability(self.vocabulary.numbers(arcs.words), arcs.heads)
 
 
 def to_bundle(model: DependencyModel, *, facts: Mapping[str, object], card: str) -> Bundle:
@@ -43,6 +54,16 @@ def to_bundle(model: DependencyModel, *, facts: Mapping[str, object], card: str)
     for k, member in enumerate(model.members):
         for name, array in member.items():
             tensors[f"members.{k}.{name}"] = array.astype(np.float16)
+    spectral: dict[str, object] = {}
+    if model.spectral is not None:
+        operators = model.spectral.operators
+        tensors.update({f"spectral.{name}": getattr(operators, name) for name in _OPERATORS})
+        spectral = {
+            "spectral": {
+                "words": list(model.spectral.vocabulary.names),
+                "conditions": operators.conditions,
+            }
+        }
     described: dict[str, object] = {
         "kind": KIND,
         "names": {fact: list(model.inputs.names[fact]) for fact in FACTS},
@@ -50,7 +71,9 @@ def to_bundle(model: DependencyModel, *, facts: Mapping[str, object], card: str)
         "relations": list(model.relations),
         "tags": list(model.tags),
         "members": len(model.members),
+        "step": model.inputs.step,
         "sharpness": model.sharpness,
+        **spectral,
     }
     return Bundle(tensors, described, {"kind": KIND, **facts}, card)
 
@@ -70,17 +93,26 @@ def from_bundle(stored: Stored | Bundle) -> DependencyModel:
             _member(f"members.{k}.", stored.tensors) for k in range(described["members"])
         )
         return DependencyModel(
-            Inputs(names, tuple(described["folded"]), stored.tensors["vectors"]),
+            Inputs(names, tuple(described["folded"]), stored.tensors["vectors"], described["step"]),
             tuple(described["relations"]),
             tuple(described["tags"]),
             members,
             described["sharpness"],
+            _spectral(described.get("spectral"), stored.tensors),
         )
     except KeyError as error:
         raise GrammarError(
             f"expected {error} in the stored model, found "
             f"{', '.join(sorted({*described, *stored.tensors}))}: publish the model again"
         ) from error
+
+
+def _spectral(described: dict[str, Any] | None, tensors: Mapping[str, Any]) -> SpectralTrees | None:
+    if described is None:
+        return None
+    arrays = {name: np.asarray(tensors[f"spectral.{name}"], np.float64) for name in _OPERATORS}
+    operators = Operators(**arrays, conditions=dict(described["conditions"]))
+    return SpectralTrees(Vocabulary(tuple(described["words"])), operators)
 
 
 def _member(prefix: str, tensors: Mapping[str, Any]) -> Parameters:

@@ -7,6 +7,7 @@ right heads. Relations and tags are the likeliest of every word, given the tree.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -99,6 +100,23 @@ class DependencyParser:
         total = score[list(heads), np.arange(1, len(words) + 1)].sum()
         return float(total - eisner.inside(score)[2])
 
+    def tree_probability(self, arcs: Arcs) -> dict[str, Any]:
+        """log p(tree | sentence), and log |p(words | topology)| with its sign where it is learned.
+
+        None is the log of zero; without Algorithm 1, sign and log are None.
+        """
+        conditional = self.log_probability(arcs.words, arcs.heads)
+        zero = not np.isfinite(conditional)
+        by_words = None
+        if self.model.spectral is not None:
+            by_words = self.model.spectral.probability(arcs)
+        return {
+            "log_probability": by_words.log if by_words is not None and by_words.sign else None,
+            "sign": None if by_words is None else by_words.sign,
+            "conditional_log_probability": None if zero else conditional,
+            "reason": "the tree is not projective" if zero else None,
+        }
+
     def _computed(
         self, sentences: Sequence[Sequence[str]], stop: Stop | None
     ) -> Iterator["_Computed"]:
@@ -114,7 +132,7 @@ class DependencyParser:
             yield from self._of_batch(batch, stop)
 
     def _of_batch(self, batch: Batch, stop: Stop | None) -> Iterator["_Computed"]:
-        vectors = self.model.vectors[batch.rows[:, -1]]
+        vectors = self.model.inputs.dense[batch.rows[:, -1]]
         layers = [(p, *encoded(p, batch, vectors)) for p in self.model.members]
         for first, length in zip(batch.first, batch.length, strict=True):
             if stop is not None:

@@ -144,6 +144,12 @@ def to_bundle(
 def from_bundle(stored: Stored | Bundle) -> Model:
     """Turn stored arrays and facts back into a model."""
     grammar, tensors = dict(stored.grammar), dict(stored.tensors)
+    kind = grammar.get("kind", "constituency")
+    if kind != "constituency":
+        raise GrammarError(
+            f"expected a model of constituents, got one of kind `{kind}`: name a model that "
+            "`lpcfg train` made, or use the commands for that kind"
+        )
     try:
         return _model(grammar, tensors)
     except KeyError as error:

@@ -1,0 +1,221 @@
+"""`lpcfg dep`: dependency trees, learned, parsed, given probabilities and evaluated."""
+
+from collections.abc import Iterator
+from dataclasses import asdict
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from lpcfg.cli.options import Json, Model, Store
+from lpcfg.cli.sentences import Form, sentences
+from lpcfg.cli.terminal import note, progress, result, result_json
+from lpcfg.settings import read_settings
+
+if TYPE_CHECKING:
+    from lpcfg.dependencies.conllu import Sentence
+    from lpcfg.dependencies.parser import DependencyParser
+
+app = typer.Typer(
+    help="Learn dependency parsers from CoNLL-U, and use them.",
+    epilog="Example: lpcfg dep parse en-dep sentences.txt",
+    no_args_is_help=True,
+)
+Files = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="CONLLU", help="Files and folders of CoNLL-U, also .gz; `-` is standard input."
+    ),
+]
+
+
+class Input(StrEnum):
+    """How sentences are given."""
+
+    TEXT = "text"
+    TOKENS = "tokens"
+    CONLLU = "conllu"
+
+
+class Output(StrEnum):
+    """How trees are printed."""
+
+    CONLLU = "conllu"
+    JSON = "json"
+
+
+@app.command(epilog="Example: lpcfg dep train train.conllu --name mine --dev dev.conllu")
+def train(
+    files: Files,
+    name: Annotated[str, typer.Option(help="What the model is called in the store.")],
+    dev: Annotated[
+        list[str] | None,
+        typer.Option(metavar="FILE", help="CoNLL-U to evaluate on; may be given again."),
+    ] = None,
+    words: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Eigenwords that `lpcfg words train` wrote; else the trees' own words' are used.",
+        ),
+    ] = None,
+    vectors: Annotated[int, typer.Option(min=1, help="So many words keep theirs.")] = 30_000,
+    members: Annotated[int, typer.Option(min=1, help="Networks whose scores are averaged.")] = 2,
+    epochs: Annotated[int, typer.Option(min=1, help="Times that every sentence is seen.")] = 10,
+    licence: Annotated[
+        str, typer.Option(help="Of the trees, for the model's card.")
+    ] = "not stated",
+    seed: Annotated[int, typer.Option(min=0, help="Where all randomness starts.")] = 0,
+    workers: Annotated[int, typer.Option(min=1, help="Threads.")] = 2,
+    store: Store = None,
+    json: Json = False,
+) -> None:
+    """Learn a dependency parser, evaluate it, and publish it to the store.
+
+    Trees that are not projective are lifted first; stderr says how many.
+    """
+    from lpcfg.dependencies import publishing, training
+    from lpcfg.dependencies.learning import Settings
+    from lpcfg.models.store.versions import check_publishable
+    from lpcfg.words.files import load
+
+    place = read_settings(model_store=store).model_store
+    check_publishable(place, name)  # before all the work, not after
+    config = training.Config(Settings(epochs=epochs), members, vectors, seed, workers)
+    trees = training.read(files)
+    gold = {file: training.read([file]) for file in dev or ()}
+    with progress() as show:
+        model, report = training.train(trees, config, load(words) if words else None, show)
+    if report.not_projective:
+        note(
+            f"{report.not_projective} of {report.sentences} trees were not projective: "
+            f"{report.lifted} arcs lifted"
+        )
+    reference, facts = publishing.publish(
+        place, name, model, report, config, {f: gold[f] for f in gold}, licence
+    )
+    if json:
+        result_json({"name": reference.name, "version": reference.version, **facts})
+        return
+    result(f"{reference}: {report.sentences} sentences, seconds {report.seconds}")
+    for file, scores in facts["dev"].items():
+        result(f"{file}: UAS {scores['uas']:.2f}, LAS {scores['las']:.2f}")
+
+
+@app.command(epilog="Example: echo 'The dog barked.' | lpcfg dep parse en-dep --output json")
+def parse(
+    model: Model,
+    file: Annotated[
+        Path | None,
+        typer.Argument(metavar="FILE", help="Also .gz; standard input where it is left out."),
+    ] = None,
+    form: Annotated[
+        Input,
+        typer.Option("--input", help="Raw text; a sentence of tokens a line; or CoNLL-U."),
+    ] = Input.TEXT,
+    output: Annotated[Output, typer.Option(help="CoNLL-U, or a JSON object a line.")] = (
+        Output.CONLLU
+    ),
+    store: Store = None,
+    json: Json = False,
+) -> None:
+    """Print the dependency tree of every sentence, in order.
+
+    CoNLL-U that is given keeps its comments and rows; heads, relations and tags are the model's.
+    """
+    from lpcfg.dependencies import conllu
+    from lpcfg.dependencies.to_json import parsed_conllu, parsed_json
+
+    parser = _parser(model, store)
+    if form is Input.CONLLU:
+        for sentence in conllu.read(str(file) if file else "-"):
+            [found] = parser.parse([[row[conllu.FORM] for row in sentence.words]])
+            if json or output is Output.JSON:
+                result_json(parsed_json(found, text=sentence.text))
+            else:
+                _print(sentence.with_arcs(found.arcs))
+        return
+    for number, given in enumerate(sentences(file, Form(form.value)), start=1):
+        if not given.tokens:
+            note(f"sentence {number}: failed: it has no words")
+        [answer] = parser.parse([given.tokens], [given.offsets or ()]) if given.tokens else [None]
+        if json or output is Output.JSON:
+            result_json(parsed_json(answer, text=given.text))
+        elif answer is not None:
+            _print(parsed_conllu(answer, given.text))
+
+
+@app.command(
+    "tree-probability", epilog="Example: lpcfg dep tree-probability en-dep trees.conllu --json"
+)
+def tree_probability(model: Model, files: Files, store: Store = None, json: Json = False) -> None:
+    """Print log p(tree | sentence) of every tree, and log p(words | topology) by Algorithm 1.
+
+    A tree that is not projective has probability zero given its sentence: `-inf`.
+    """
+    parser = _parser(model, store)
+    for sentence in _gold(files):
+        found = parser.tree_probability(sentence.arcs)
+        if json:
+            result_json({"id": sentence.name, **found})
+            continue
+        columns = [found["conditional_log_probability"], found["log_probability"]]
+        shown = ["-inf" if log is None else f"{log:.6f}" for log in columns]
+        if found["sign"] is None:
+            shown[1] = "-"
+        if found["sign"] == -1:
+            shown.append("negative")
+        result("\t".join([*shown, *([found["reason"]] if found["reason"] else [])]))
+
+
+@app.command(epilog="Example: lpcfg dep evaluate en-dep dev.conllu")
+def evaluate(model: Model, files: Files, store: Store = None, json: Json = False) -> None:
+    """Parse the words of gold trees and compare: UAS, LAS, whole trees, calibration, speed."""
+    from lpcfg.dependencies.training import measure
+
+    measured = measure(_parser(model, store), (sentence.arcs for sentence in _gold(files)))
+    scores = measured.scores
+    if json:
+        result_json({**scores.as_json(), **_rest(asdict(measured))})
+        return
+    result(f"sentences {scores.sentences}, words {scores.words}")
+    for title, uas, las, complete in (
+        ("all words", scores.uas, scores.las, scores.complete),
+        (
+            "without punctuation",
+            scores.uas_without_punctuation,
+            scores.las_without_punctuation,
+            scores.complete_without_punctuation,
+        ),
+    ):
+        result(f"{title}: UAS {uas:.2f}, LAS {las:.2f}, complete {complete:.2f}")
+    if scores.tag_accuracy is not None:
+        result(f"tags right: {scores.tag_accuracy:.2f} %")
+    result(
+        f"calibration error: heads {measured.calibration_error:.4f}, "
+        f"heads with relations {measured.relation_calibration_error:.4f}"
+    )
+    result(f"sentences a second: {measured.sentences_per_second:.0f}")
+
+
+def _rest(measured: dict[str, object]) -> dict[str, object]:
+    return {name: value for name, value in measured.items() if name != "scores"}
+
+
+def _parser(model: str, store: str | None) -> "DependencyParser":
+    from lpcfg.dependencies.parser import DependencyParser
+
+    return DependencyParser.load(model, read_settings(model_store=store).model_store)
+
+
+def _gold(files: list[str]) -> "Iterator[Sentence]":
+    from lpcfg.dependencies import conllu
+
+    yield from conllu.read(files)
+
+
+def _print(sentence: "Sentence") -> None:
+    from lpcfg.dependencies import conllu
+
+    result(conllu.write([sentence]).removesuffix("\n"))

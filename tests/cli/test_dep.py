@@ -1,0 +1,137 @@
+"""`lpcfg dep` end to end, and arcs out of `lpcfg parse`."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from lpcfg.cli import main
+from lpcfg.dependencies import conllu
+from tests.dependencies import small
+
+TRAIN = ("--epochs", "3", "--members", "1", "--workers", "1")
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store with the model `dep`, made by the command."""
+    folder = tmp_path_factory.mktemp("dep")
+    trees, dev = folder / "train.conllu", folder / "dev.conllu"
+    trees.write_text(small.as_conllu(small.sentences(150, 0)), encoding="utf-8")
+    dev.write_text(small.as_conllu(small.sentences(20, 1)), encoding="utf-8")
+    command = ["dep", "train", str(trees), "--name", "dep", "--dev", str(dev), *TRAIN]
+    assert main([*command, "--store", str(folder / "store")]) == 0
+    return folder
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    code = main(list(arguments))
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+def test_text_becomes_conllu_that_can_be_read(
+    store: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = tmp_path / "text.txt"
+    text.write_text("The dog saw a cat. A cat found the house.", encoding="utf-8")
+    code, out, err = run(capsys, "dep", "parse", "dep", str(text), "--store", str(store / "store"))
+    assert (code, err) == (0, "")
+    first, second = conllu.read_string(out)
+    assert first.text == "The dog saw a cat."
+    assert first.arcs.heads == (2, 3, 0, 5, 3, 3)
+    assert second.arcs.labels[-1] == "punct"
+    assert first.words[0][-1].startswith("Probability=")
+
+
+def test_tokens_become_json_with_probabilities(
+    store: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tokens = tmp_path / "tokens.txt"
+    tokens.write_text("the dog saw a cat .\n\n", encoding="utf-8")
+    where = ("--store", str(store / "store"))
+    code, out, err = run(
+        capsys, "dep", "parse", "dep", str(tokens), "--input", "tokens", "--json", *where
+    )
+    assert code == 0
+    parsed, failed = map(json.loads, out.splitlines())
+    assert parsed["status"] == "parsed"
+    assert 0.5 < parsed["tokens"][2]["probability"] <= parsed["tokens"][2]["head_probability"] <= 1
+    assert (failed["status"], failed["reason"]) == ("failed", "the sentence has no words")
+    assert "sentence 2: failed" in err
+
+
+def test_conllu_that_is_given_keeps_all_but_heads_and_tags(
+    store: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    where = ("--store", str(store / "store"))
+    dev = str(store / "dev.conllu")
+    code, out, _ = run(capsys, "dep", "parse", "dep", dev, "--input", "conllu", *where)
+    assert code == 0
+    given, made = list(conllu.read(dev)), list(conllu.read_string(out))
+    assert [one.comments for one in made] == [one.comments for one in given]
+    assert [one.arcs.words for one in made] == [one.arcs.words for one in given]
+
+
+def test_evaluation_and_tree_probabilities_are_numbers(
+    store: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    where, dev = ("--store", str(store / "store")), str(store / "dev.conllu")
+    code, out, _ = run(capsys, "dep", "evaluate", "dep", dev, "--json", *where)
+    scores = json.loads(out)
+    assert code == 0
+    assert scores["uas"] > 90
+    assert scores["sentences"] == 20
+    assert 0 <= scores["calibration_error"] < 0.3
+    code, out, _ = run(capsys, "dep", "tree-probability", "dep", dev, "--json", *where)
+    lines = [json.loads(line) for line in out.splitlines()]
+    assert (code, len(lines)) == (0, 20)
+    assert all(line["conditional_log_probability"] <= 0 for line in lines)
+    code, out, _ = run(capsys, "dep", "evaluate", "dep", dev, *where)
+    assert "without punctuation: UAS" in out
+
+
+@pytest.mark.parametrize("command", ["evaluate", "tree-probability"])
+def test_bad_files_end_with_their_line(
+    command: str, store: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bad = tmp_path / "bad.conllu"
+    row = "1\ta\t_\t_\t_\t_\t{}\tdep\t_\t_\n2\tb\t_\t_\t_\t_\t{}\tdep\t_\t_\n"
+    where = ("--store", str(store / "store"))
+    for text, expected in (
+        ("", "bad.conllu:1:1: expected sentences in CoNLL-U, got none"),
+        (row.format(2, 1), "bad.conllu:1:13: expected heads that lead to the root"),
+        (row.format(0, 0), "bad.conllu:2:13: expected one word with head 0"),
+        ("1\ta\n", "bad.conllu:1:1: expected 10 fields"),
+    ):
+        bad.write_text(text, encoding="utf-8")
+        code, out, err = run(capsys, "dep", command, "dep", str(bad), *where)
+        assert (code, out) == (1, "")
+        assert expected in err
+
+
+def test_a_model_of_the_other_kind_is_named(
+    store: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = tmp_path / "text.txt"
+    text.write_text("Go.", encoding="utf-8")
+    code, _, err = run(capsys, "parse", "dep", str(text), "--store", str(store / "store"))
+    assert code == 1
+    assert "expected a model of constituents, got one of kind `dependencies`" in err
+
+
+def test_parse_writes_arcs_of_a_constituency_tree_and_says_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    trees = Path(__file__).resolve().parents[2] / "examples" / "small.mrg"
+    where = ("--store", str(tmp_path / "store"))
+    assert main(["train", str(trees), "--name", "small", "--estimator", "counts", *where]) == 0
+    capsys.readouterr()
+    text = tmp_path / "text.txt"
+    text.write_text("The dog saw a cat.", encoding="utf-8")
+    code, out, _ = run(capsys, "parse", "small", str(text), "--output", "conllu", *where)
+    assert code == 0
+    [sentence] = conllu.read_string(out)
+    assert any("head rules" in comment for comment in sentence.comments)
+    assert sentence.text == "The dog saw a cat."
+    assert sentence.arcs.labels.count("root") == 1
