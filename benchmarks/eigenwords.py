@@ -18,7 +18,9 @@ from pathlib import Path
 import numpy as np
 from benchmarks.environment import ROOT, Record, environment
 
+from lpcfg.text.tokenize import penn_forms
 from lpcfg.trees.brackets import read
+from lpcfg.trees.normalize import normalize
 from lpcfg.words.cca import Options, learn
 from lpcfg.words.corpus import treebank_sentences
 from lpcfg.words.eigenwords import Eigenwords
@@ -84,9 +86,13 @@ def probe(data: Path, words: Eigenwords) -> Record:
 
 
 def tagged(folder: Path, part: str) -> Tagged:
-    """Words and tags of the trees of a bank."""
-    trees = [tree.leaves() for tree in read(folder / f"{part}.mrg")]
-    return [([leaf.word or "" for leaf in one], [leaf.label for leaf in one]) for one in trees]
+    """Words, in the forms that parsers look up, and tags of the trees of a bank."""
+    found = []
+    for tree in map(normalize, read(folder / f"{part}.mrg")):
+        if tree is not None:
+            tags = [leaf.label for leaf in tree.leaves()]
+            found.append((list(penn_forms(tree.tokens(), tags)), tags))
+    return found
 
 
 class Probe:
