@@ -94,6 +94,9 @@ class Settings(BaseSettings):
     cache_bytes: int = Field(
         16 << 20, ge=0, description="memory for answers given before; 0 keeps none"
     )
+    similarity_file: Path | None = Field(
+        None, description="measure that /v1/similarity answers with; without it there is none"
+    )
     api_keys_file: Path | None = Field(
         None, description="file of hashed API keys; without it no key is asked for"
     )

@@ -184,7 +184,8 @@ def test_a_comparison_shows_tokens_score_and_alignments() -> None:
     measure = train_similarity(*scored(0), vectors())
     found = comparison(measure, ("big cat", "large cat"))
     assert found["score"] == measure.score([("big cat", "large cat")])[0]
-    assert found["second"] == {"text": "large cat", "tokens": ["large", "cat"]}
+    tokens = [{"text": "large", "start": 0, "end": 5}, {"text": "cat", "start": 6, "end": 9}]
+    assert found["second"] == {"tokens": tokens}
     assert isinstance(found["alignments"], list)
     assert [(one["first"], one["second"]) for one in found["alignments"]] == [(0, 0), (1, 1)]
     assert comparison(train_similarity(*scored(0)), ("a", "b"))["alignments"] == []

@@ -236,6 +236,31 @@ class TreesRequest(_Request):
     )
 
 
+class PairInput(_Request):
+    """Two sentences to compare."""
+
+    like = 'an object like {"first": "A man plays the flute.", "second": "Someone plays."}'
+
+    first: Text
+    second: Text
+
+
+class SimilarityRequest(_Request):
+    """Pairs of sentences whose similarity is asked for."""
+
+    like = 'an object like {"pairs": [{"first": "Dogs bark.", "second": "A dog barks."}]}'
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {"pairs": [{"first": "A man plays the flute.", "second": "A man is playing."}]}
+            ]
+        }
+    )
+
+    pairs: list[PairInput]
+
+
 class BatchParameters(BaseModel):
     """Options for parsing the lines of a batch."""
 
@@ -389,6 +414,38 @@ class MarginalsResponse(_Answer):
     )
     spans: list[SpanAnswer]
     cells: list[CellAnswer]
+
+
+class PlainSentence(_Answer):
+    """The tokens of a sentence."""
+
+    tokens: list[PlainToken]
+
+
+class AlignmentAnswer(_Answer):
+    """A token of each sentence that is the other's most similar word."""
+
+    first: int = Field(description="counts tokens of the first sentence from 0", examples=[1])
+    second: int = Field(description="counts tokens of the second sentence", examples=[1])
+    similarity: float = Field(description="1 for a word with itself", examples=[0.81])
+
+
+class PairAnswer(_Answer):
+    """How similar two sentences are, on the scale, and which of their words are."""
+
+    score: float = Field(examples=[3.8])
+    first: PlainSentence
+    second: PlainSentence
+    alignments: list[AlignmentAnswer]
+
+
+class SimilarityResponse(_Answer):
+    """One answer for each pair, in order."""
+
+    scale: tuple[float, float] = Field(
+        description="lowest and highest score", examples=[(0.0, 5.0)]
+    )
+    pairs: list[PairAnswer]
 
 
 class Fault(_Answer):

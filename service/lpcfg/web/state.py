@@ -5,6 +5,7 @@ import gc
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from starlette.requests import Request
 
@@ -18,6 +19,7 @@ from lpcfg.web.scheduling.admission import Admission
 from lpcfg.web.scheduling.cache import Cache
 from lpcfg.web.scheduling.work import Task, Workers
 from lpcfg.web.served import Models
+from lpcfg.words.similarity import Similarity, comparison
 
 _SOON = 2.0  # seconds after which a client may ask a starting service again
 
@@ -33,6 +35,8 @@ class Service:
     metrics: Metrics
     keys: Keys | None
     admins: Keys | None
+    similarity: Similarity | None = None
+    """The measure of sentences' similarity, once it is loaded, if there is one."""
     workers: Workers | None = None
     """Set while the event loop runs."""
     failure: StoreError | None = None
@@ -63,6 +67,8 @@ class Service:
     async def load(self) -> None:
         """Make the models ready. If this fails, remember the reason and log it."""
         try:
+            if self.settings.similarity_file is not None:
+                self.similarity = await asyncio.to_thread(_measure, self.settings.similarity_file)
             await self.models.load()
         except StoreError as error:
             self.failure = error
@@ -121,6 +127,13 @@ class Service:
             ) from None
         finally:
             stop.cancel()
+
+
+def _measure(file: Path) -> Similarity:
+    """Load a measure and use it once, so that no request waits for what it needs."""
+    measure = Similarity.load(file)
+    comparison(measure, ("Yes.", "No."))
+    return measure
 
 
 async def until_disconnect(request: Request) -> None:

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from lpcfg.errors import GrammarError, InputError, TrainingError
 from lpcfg.text.files import lines
+from lpcfg.text.tokenize import tokenize
 from lpcfg.words.eigenwords import Eigenwords
 from lpcfg.words.files import (
     contradictions_named,
@@ -35,6 +36,8 @@ from lpcfg.words.surface import SURFACE, is_word, sides_of, surface_metrics, wor
 
 Doubles = NDArray[np.float64]
 Pair = tuple[str, str]
+Forms = tuple[Sequence[str], Sequence[str]]
+"""A pair of sentences as the forms of their tokens"""
 
 KIND = "similarity"
 EIGENWORDS = "eigenwords"
@@ -88,6 +91,10 @@ class Similarity:
 
     def score(self, pairs: Sequence[Pair]) -> Doubles:
         """How similar the sentences of each pair are, on the scale."""
+        return self.score_forms([(words_in(a), words_in(b)) for a, b in pairs])
+
+    def score_forms(self, pairs: Sequence[Forms]) -> Doubles:
+        """The same of sentences that are tokenised."""
         rows = expanded(features(pairs, self.columns, self.words))
         return np.clip(self.ridge.predict(rows), *self.scale)
 
@@ -144,11 +151,11 @@ def check_columns(columns: Sequence[str], words: Eigenwords | None) -> None:
         raise GrammarError(f"expected vectors of words for the feature {EIGENWORDS}, got none")
 
 
-def features(pairs: Sequence[Pair], columns: Sequence[str], words: Eigenwords | None) -> Doubles:
+def features(pairs: Sequence[Forms], columns: Sequence[str], words: Eigenwords | None) -> Doubles:
     """The features of pairs that the columns name, (len(pairs), len(columns))."""
     rows = []
     for pair in pairs:
-        a, b = (sides_of(words_in(sentence)) for sentence in pair)
+        a, b = map(sides_of, pair)
         values = dict(zip(SURFACE, surface_metrics(a, b), strict=True))
         if words is not None:
             values[EIGENWORDS] = eigenword_similarity(words, a.content, b.content)
@@ -176,7 +183,8 @@ def train_similarity(
             )
     chosen = tuple(columns or (SURFACE if words is None else (*SURFACE, EIGENWORDS)))
     check_columns(chosen, words)
-    rows = expanded(features(pairs, chosen, words))
+    forms = [(words_in(a), words_in(b)) for a, b in pairs]
+    rows = expanded(features(forms, chosen, words))
     ridge = fit_by_folds(rows, np.array(scores, np.float64))
     return Similarity(chosen, ridge, words, scale)
 
@@ -197,13 +205,18 @@ def read_set(pairs: Path, scores: Path) -> Set:
 
 
 def comparison(measure: Similarity, pair: Pair) -> dict[str, object]:
-    """Score a pair and align its words, as JSON: `first` and `second` are places of tokens."""
-    tokens = [words_in(sentence) for sentence in pair]
-    aligned = [] if measure.words is None else measure.align(*tokens)
+    """Score a pair and align its words, as JSON: alignments hold places of tokens."""
+    sides = [tokenize(sentence) for sentence in pair]
+    forms = [[token.form for token in side] for side in sides]
+    aligned = [] if measure.words is None else measure.align(*forms)
+    first, second = (
+        [{"text": token.text, "start": token.start, "end": token.end} for token in side]
+        for side in sides
+    )
     return {
-        "score": float(measure.score([pair])[0]),
-        "first": {"text": pair[0], "tokens": tokens[0]},
-        "second": {"text": pair[1], "tokens": tokens[1]},
+        "score": float(measure.score_forms([(forms[0], forms[1])])[0]),
+        "first": {"tokens": first},
+        "second": {"tokens": second},
         "alignments": [asdict(one) for one in aligned],
     }
 

@@ -41,7 +41,7 @@ def sentences_of(
     found = list(sentences_in(text or ""))
     check_count("sentences", len(found), settings.max_sentences, "/text")
     for one in found:
-        _check_length(len(one.tokens), settings, "/text", f" that begins at {one.start}")
+        check_length(len(one.tokens), settings, "/text", f" that begins at {one.start}")
     return found
 
 
@@ -49,9 +49,9 @@ def sentence_of(given: AnyInput, settings: Settings, pointer: str) -> Sentence:
     """Build one sentence, given as text or as tokens."""
     if isinstance(given, str):
         sentence = sentence_from_text(given)
-        _check_length(len(sentence.tokens), settings, pointer)
+        check_length(len(sentence.tokens), settings, pointer)
         return sentence
-    _check_length(len(given.tokens), settings, f"{pointer}/tokens")
+    check_length(len(given.tokens), settings, f"{pointer}/tokens")
     for number, one in enumerate(given.constraints):
         if one.end > len(given.tokens):
             raise InputError(
@@ -73,7 +73,8 @@ def check_tags(sentence: Sentence, known: Collection[str]) -> None:
             )
 
 
-def _check_length(tokens: int, settings: Settings, pointer: str, which: str = "") -> None:
+def check_length(tokens: int, settings: Settings, pointer: str, which: str = "") -> None:
+    """Raise LimitError for a sentence of more tokens than it may have."""
     if tokens > settings.max_tokens:
         raise LimitError(
             f"expected at most {settings.max_tokens} tokens in a sentence, got {tokens} in the "
@@ -111,7 +112,7 @@ def tree_of(text: str, settings: Settings, pointer: str) -> Tree:
                 value=len(node.children),
                 pointer=pointer,
             )
-    _check_length(words, settings, pointer)
+    check_length(words, settings, pointer)
     return tree
 
 

@@ -1,0 +1,76 @@
+"""The endpoint for the similarity of sentences. It is there where a measure is configured."""
+
+import json
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Request
+from starlette.responses import Response
+
+from lpcfg.protocol.schemas import PairInput, SimilarityRequest, SimilarityResponse
+from lpcfg.settings import Settings
+from lpcfg.text.tokenize import tokenize
+from lpcfg.web.endpoints import inputs
+from lpcfg.web.endpoints.tasks import encoded
+from lpcfg.web.http.bodies import GuardedRoute
+from lpcfg.web.http.keys import BEARER
+from lpcfg.web.http.problems import Refused, documented
+from lpcfg.web.scheduling.work import Task
+from lpcfg.web.state import Service, service_of
+from lpcfg.words.similarity import Similarity, comparison
+
+router = APIRouter(prefix="/v1", route_class=GuardedRoute, dependencies=[Depends(BEARER)])
+TheService = Annotated[Service, Depends(service_of)]
+# Seconds for one pair: overhead and per character, measured on pairs of 15 and 42 tokens (0.5 and
+# 1.2 ms), in the unit of scheduling.admission.
+_EACH, _LINEAR = 1e-4, 6e-6
+
+
+@router.post(
+    "/similarity",
+    response_model=SimilarityResponse,
+    responses=documented(
+        *("content", "limit", "body-limit", "media-type", "not-found", "key", "quota"),
+        *("overload", "starting", "deadline"),
+    ),
+    summary="How similar two sentences are",
+)
+async def similarity(body: SimilarityRequest, request: Request, service: TheService) -> Response:
+    """Score pairs of sentences, in order, and align the words that are most similar.
+
+    A sentence is one string. Both of a pair count towards a key's quota.
+    """
+    measure, settings, stop = service.similarity, service.settings, service.stop()
+    if measure is None:
+        raise Refused(
+            "not-found",
+            "expected a service with a measure of similarity, got one without: start it with "
+            "LPCFG_SIMILARITY_FILE",
+        )
+    inputs.check_count("pairs", len(body.pairs), settings.max_sentences, "/pairs")
+    if service.keys is not None:
+        request.state.key.spend(2 * len(body.pairs))
+
+    def task(number: int, pair: PairInput) -> Task:
+        def run() -> bytes:
+            return _compared(measure, pair, settings, f"/pairs/{number}")
+
+        return Task(run, _cost(pair))
+
+    def prepare() -> list[Task]:
+        return [task(number, pair) for number, pair in enumerate(body.pairs)]
+
+    answers = await service.compute(request, prepare, sum(map(_cost, body.pairs)), stop)
+    service.metrics.sentences.labels("/v1/similarity").inc(2 * len(answers))
+    members = b'"scale":' + json.dumps(measure.scale).encode() + b',"pairs":['
+    return Response(b"{" + members + b",".join(answers) + b"]}", media_type="application/json")
+
+
+def _cost(pair: PairInput) -> float:
+    return _EACH + _LINEAR * (len(pair.first) + len(pair.second))
+
+
+def _compared(measure: Similarity, pair: PairInput, settings: Settings, pointer: str) -> bytes:
+    """Compare the sentences of a pair, neither of more tokens than allowed."""
+    for name, text in (("first", pair.first), ("second", pair.second)):
+        inputs.check_length(len(tokenize(text)), settings, f"{pointer}/{name}")
+    return encoded(comparison(measure, (pair.first, pair.second)))
