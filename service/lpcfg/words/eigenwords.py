@@ -19,9 +19,9 @@ _DIGIT = re.compile(r"\d")
 def fold(word: str) -> str:
     """Return the form under which a word is counted: in lower case, every digit 0.
 
-    Vectors of folded words say more: least squares on random features of three neighbouring words
-    finds 88.2 % of the tags of gum/dev, 89.1 of craft/dev, 85.0 of mctb/dev; of words as they are
-    written 87.8, 87.6, 84.1; in lower case alone 88.1, 88.4, 84.9.
+    It joins what is counted apart for no good reason: a probe of tags (benchmarks.eigenwords) gained
+    .4 points on gum, 1.5 on craft and .9 on mctb over words as they are written, and .1, .7 and 0
+    over words in lower case alone.
     """
     return _DIGIT.sub("0", word.lower())
 
