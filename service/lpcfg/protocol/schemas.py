@@ -442,9 +442,7 @@ class PairAnswer(_Answer):
 class SimilarityResponse(_Answer):
     """One answer for each pair, in order."""
 
-    scale: tuple[float, float] = Field(
-        description="lowest and highest score", examples=[(0.0, 5.0)]
-    )
+    scale: list[float] = Field(description="lowest and highest score", examples=[[0.0, 5.0]])
     pairs: list[PairAnswer]
 
 
