@@ -42,7 +42,7 @@ INSIDE = {
         {"inspect"},
     ),
     "text": ({"files", "tokenize"},),
-    "grammar": ({"tables"}, {"tagging", "known"}, {"lexicon"}),
+    "grammar": ({"tables"}, {"tagging", "known", "spelling"}, {"lexicon"}),
     "engine": ({"exact", "pruned"},),
     "models": ({"store", "calibration_map", "usual"}, {"model"}),
     "parsing": (

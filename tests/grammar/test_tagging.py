@@ -5,13 +5,14 @@ import zlib
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lpcfg.errors import GrammarError
+from lpcfg.errors import GrammarError, TrainingError
 from lpcfg.grammar import lexicon
 from lpcfg.grammar.lexicon import Emitter, Lexicon
 from lpcfg.grammar.tables import Emissions
@@ -57,16 +58,23 @@ FEATURES = """
 -1 shape 0 shape; 1 shape 0 shape; -2 word; 2 word
 -1 word 0 lower; 1 word 0 lower; -1 word 1 word
 -1 last2 0 last3; 1 last2 0 last3; always
+0 class; -1 class; 1 class; 0 class 0 shape; 0 class 0 last2; -1 class 1 class
 """
+ALL_FEATURES = FEATURES.strip().replace("\n", ";").split(";")
+CLASSES = {"dog": 3, "zebra-like": 0, "0000": 7}
 
 
 def slow_shares(model: TagModel, words: tuple[str, ...]) -> list[list[float]]:
     """p(t | x, neighbours) in Python's own numbers."""
     said = {i: facts(word, word in model.frequent) for i, word in enumerate(words)}
+    for i, word in enumerate(words):
+        number = model.classes.get("".join("0" if c.isdecimal() else c for c in word.lower()))
+        said[i]["class"] = 0 if number is None else crc(f"c {number}")
+    features = ALL_FEATURES if model.classes else ALL_FEATURES[:27]
     result = []
     for i in range(len(words)):
         total = [0.0] * len(model.tags)
-        for k, line in enumerate(FEATURES.strip().replace("\n", ";").split(";")):
+        for k, line in enumerate(features):
             parts = line.split() if line.strip() != "always" else []
             pairs = zip(parts[::2], parts[1::2], strict=True)
             found = [said.get(i + int(offset), {}).get(name, 0) for offset, name in pairs]
@@ -92,9 +100,17 @@ def test_shares_are_those_of_the_slow_twin(words: list[str], bits: int) -> None:
     np.testing.assert_allclose(found, slow_shares(model, tuple(words)), rtol=27 * 108 * 2.0**-24)
 
 
+@pytest.mark.parametrize("words", [SENTENCE, ("1984",), ("unheard", "of")])
+def test_shares_with_classes_are_those_of_the_slow_twin(words: tuple[str, ...]) -> None:
+    model = replace(random_model(rows=256), classes=CLASSES)
+    found = np.exp(model.log_shares(words))
+    # 33 numbers, as above
+    np.testing.assert_allclose(found, slow_shares(model, words), rtol=33 * 132 * 2.0**-24)
+    assert np.abs(found - np.exp(random_model(rows=256).log_shares(words))).max() > 1e-3
+
+
 def test_every_template_is_in_the_twin_once() -> None:
-    assert len(TEMPLATES) == len(set(map(tuple, TEMPLATES.tolist()))) == 27
-    assert len(FEATURES.strip().replace("\n", ";").split(";")) == 27
+    assert len(TEMPLATES) == len(set(map(tuple, TEMPLATES.tolist()))) == len(ALL_FEATURES) == 33
 
 
 def test_a_word_that_is_not_frequent_has_no_features_of_its_own() -> None:
@@ -345,3 +361,32 @@ def test_a_stored_model_tags_as_before() -> None:
     assert same(back, tags)
     np.testing.assert_array_equal(back.log_shares(SENTENCE), tags.log_shares(SENTENCE))
     assert tags.weight.nbytes + tags.scale.nbytes <= tagger.ROWS * (len(tags.tags) + 2)
+
+
+# Classes ----------------------------------------------------------------------------------------
+
+
+def test_files_of_classes_are_read_and_malformed_lines_named(tmp_path: Path) -> None:
+    path = tmp_path / "classes.txt"
+    path.write_text("rain\t3\n00\t0\n", encoding="utf-8")
+    assert tagger.read_classes(str(path)) == {"rain": 3, "00": 0}
+    for line in ("rain 3", "rain\t", "rain\tx", "rain\t65536"):
+        path.write_text(f"the\t1\n{line}\n", encoding="utf-8")
+        with pytest.raises(TrainingError, match=r"in line 2 of .*classes\.txt"):
+            tagger.read_classes(str(path))
+
+
+def test_classes_let_a_model_tell_words_that_it_never_saw() -> None:
+    forest = forest_of(map(binarize, small_models.trees()))
+    words = lexicon_of(forest, rare_threshold=3, language="english")
+    nouns = {w.lower(): 1 for w, tag in leaves() if tag == "NN"}
+    classes = {w.lower(): 0 for w, tag in leaves() if tag != "NN"} | nouns | {"qqq": 1, "qqr": 0}
+    stage = Stage("tagger", 0, silent)
+    model = tagger.estimate(forest, words, seed=1, stage=stage, classes=classes)
+    noun = model.tags.index("NN")
+    in_class, out_of_it = (model.log_shares(("the", w, "."))[1, noun] for w in ("qqq", "qqr"))
+    assert in_class > out_of_it
+
+
+def leaves() -> list[tuple[str, str]]:
+    return [(leaf.word or "", leaf.label) for t in small_models.trees() for leaf in t.leaves()]

@@ -41,6 +41,8 @@ FEATURES = [
     *(((-1, 10), (0, 10)), ((1, 10), (0, 10)), ((-2, 0), None), ((2, 0), None)),
     *(((-1, 0), (0, 1)), ((1, 0), (0, 1)), ((-1, 0), (1, 0))),
     *(((-1, 3), (0, 4)), ((1, 3), (0, 4)), (None, None)),
+    *(((0, 11), None), ((-1, 11), None), ((1, 11), None)),
+    *(((0, 11), (0, 10)), ((0, 11), (0, 3)), ((-1, 11), (1, 11))),
 ]
 MODULUS = 1 << 48
 
@@ -66,9 +68,10 @@ def trained() -> tuple[Model, Mapping[str, Any]]:
     line = MonotoneMap.from_lists([[0.0, 1.0], [0.0, 1.0]])
     weights = (1.0,) * len(model.members)
     usual = Usual((5, 9), ((-1.0, 0.0, 2.0), (-2.0, 0.5, 3.0)))
-    return replace(model, calibration=line, weights=weights, usual=usual), json.loads(
-        json.dumps(report.as_json())
-    )
+    assert model.tagger is not None
+    tagger = replace(model.tagger, classes={"rain": 3, "00": 0})
+    model = replace(model, calibration=line, weights=weights, usual=usual, tagger=tagger)
+    return model, json.loads(json.dumps(report.as_json()))
 
 
 @cache
@@ -83,7 +86,7 @@ def test_the_page_names_every_tensor_and_no_other() -> None:
 
 
 def test_the_page_names_the_dtype_of_every_tensor() -> None:
-    letters = {"i": "I", "f": "F"}
+    letters = {"i": "I", "u": "U", "f": "F"}
     text = PAGE.read_text(encoding="utf-8")
     for name, array in stored().tensors.items():
         row = re.sub(r"^members\.\d+", "members.K", name)
@@ -272,14 +275,20 @@ class Stranger:
         texts = [f"w {word}", f"l {lower}"] if seen >= 3 else [shape, "s"]
         texts += [f"-{n} {lower[-n:]}" for n in range(1, 6)]
         texts += [f"+{n} {lower[:n]}" for n in range(1, 4)]
-        return [zlib.crc32(text.encode()) for text in (*texts, shape)]
+        digits = "".join("0" if c.isdecimal() else c for c in lower)
+        codes = [zlib.crc32(text.encode()) for text in (*texts, shape)]
+        classes = self.grammar.get("word_classes", ())
+        if digits not in classes:
+            return [*codes, 0]
+        number = classes.index(digits)
+        return [*codes, zlib.crc32(f"c {self.tensors['tagger.class'][number]}".encode())]
 
     def scores(self, coded: list[list[int]], i: int) -> list[float] | None:
         if "tagger" not in self.grammar:
             return None
         weight, scale = self.tensors["tagger.weight"], self.tensors["tagger.scale"]
         total = [0.0] * len(self.tags)
-        for k, places in enumerate(FEATURES):
+        for k, places in enumerate(FEATURES if "word_classes" in self.grammar else FEATURES[:27]):
             one, other = (
                 coded[i + place[0]][place[1]] if place and 0 <= i + place[0] < len(coded) else 0
                 for place in places

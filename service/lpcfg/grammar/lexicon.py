@@ -31,8 +31,9 @@ from numba import njit
 from numpy.typing import NDArray
 
 from lpcfg.errors import GrammarError, TrainingError
+from lpcfg.grammar.spelling import CASE_WORDS, SPELLINGS
 from lpcfg.grammar.tables import Bools, Doubles, Emissions, Grammar, Ints, Longs, Singles, frozen
-from lpcfg.grammar.tagging import N_CODES, TagModel, scores, shape
+from lpcfg.grammar.tagging import TagModel, scores, shape
 from lpcfg.trees.binarize import split_chain
 
 MARK = "\x00"
@@ -52,8 +53,6 @@ LEAST_OF_A_TERMINAL = 5
 """Rare tokens that a signature needs before it becomes a terminal with vectors of its own."""
 LEAST_SHARE = 1e-4
 """Candidates are dropped when their p(a | x) is below this share of the best candidate's."""
-OTHER_CASE_WORDS = 1.0
-"""An unknown word's other spelling (`THE`: `the`) counts as much as this many occurrences."""
 ALONE = 0.1
 """ε, the share of p(t | x) that ignores the neighbours, so that likely tags stay candidates.
 
@@ -250,14 +249,24 @@ class Lexicon:
         return symbols, counts[symbols] / self.symbol_count[symbols], x
 
     def _known(self, word: str) -> tuple[int | None, float]:
-        """Look up the word, or its other spelling in case, and how much its counts are trusted."""
-        ids = self.word_ids
-        if word in ids:
-            return ids[word], 1.0
-        other = next((w for w in (word.lower(), word.capitalize()) if w in ids), None)
-        if other is None:
-            return None, 0.0
-        return ids[other], min(1.0, OTHER_CASE_WORDS / self._counts(ids[other]).sum())
+        """Look up the word, or a known spelling of it, and how much its counts are trusted."""
+        x, occurrences = self.known(word)
+        if x is None or not occurrences:
+            return x, 1.0
+        return x, min(1.0, occurrences / int(self.word_count[x]))
+
+    def known(self, word: str) -> tuple[int | None, float]:
+        """Look up the word, or a known spelling of it; how many occurrences that weighs as, 0 for
+        all that it has."""
+        x = self.word_ids.get(word)
+        if x is not None:
+            return x, 0.0
+        found = SPELLINGS[self.language](word, self._count)
+        return (None, 0.0) if found is None else (self.word_ids[found.word], found.occurrences)
+
+    def _count(self, word: str) -> int:
+        x = self.word_ids.get(word)
+        return 0 if x is None else int(self.word_count[x])
 
     def _counts(self, x: int) -> Doubles:
         """Count how often the word was seen under every symbol."""
@@ -461,7 +470,7 @@ class _InContext:
             ids = self._lexicon.tag_ids
             given[:] = [ids.get(tag or "", -1) for tag in tags]
         words = np.frombuffer(b"".join(map(self._of, tokens)), np.int64)
-        words = words.reshape(len(tokens), _PLACES + N_CODES)
+        words = words.reshape(len(tokens), _PLACES + self._tagger.width)
         tagger = self._tagger
         return Emissions(
             *_in_context(words, given, tagger.weight, self._scale, tagger.gamma, self._counts)
@@ -470,18 +479,20 @@ class _InContext:
     def _of(self, word: str) -> bytes:
         """Pack what is known of a word into bytes: four places and its codes.
 
-        The places are the word or its other spelling (-1 for neither), a flag for the other
-        spelling, its signature, and its terminal.
+        The places are the word or a known spelling of it (-1 for neither), how many occurrences
+        the spelling weighs as (0 for all it has), its signature, and its terminal.
         """
         known = self._met.get(word)
         if known is not None:
             return known
         lexicon = self._lexicon
-        x, _ = lexicon._known(word)
+        x, occurrences = lexicon.known(word)
         signature = lexicon._signature(word)
         terminal = lexicon.signature_terminal[signature] if x is None else lexicon.word_terminal[x]
-        place = (-1 if x is None else x, word not in lexicon.word_ids, signature, terminal)
-        found = np.array([*place, *self._tagger.codes(word)], np.int64).tobytes()
+        place = (-1 if x is None else x, int(occurrences), signature, terminal)
+        # What is only spelled in another way has the codes of the word that it stands for.
+        stands_for = word if x is None or occurrences == CASE_WORDS else lexicon.words[x]
+        found = np.array([*place, *self._tagger.codes(stands_for)], np.int64).tobytes()
         if len(self._met) >= CACHED_WORDS:
             self._met.clear()
         self._met[word] = found
@@ -537,7 +548,7 @@ def _in_context(
 
 
 @njit(cache=True, nogil=True)
-def _count(x: int, other_case: int, counts: _Counts, seen: Doubles, of_tag: Doubles) -> Any:
+def _count(x: int, occurrences: int, counts: _Counts, seen: Doubles, of_tag: Doubles) -> Any:
     """Count the word's occurrences in all, under every symbol, and with every tag."""
     seen[:] = 0.0
     of_tag[:] = 0.0
@@ -547,7 +558,7 @@ def _count(x: int, other_case: int, counts: _Counts, seen: Doubles, of_tag: Doub
     tokens = 0.0
     for pair in pairs:
         tokens += counts.pair_count[pair]
-    trust = min(1.0, OTHER_CASE_WORDS / tokens) if other_case else 1.0
+    trust = min(1.0, occurrences / tokens) if occurrences else 1.0
     for pair in pairs:
         a = counts.pair_symbol[pair]
         seen[a] = trust * counts.pair_count[pair]

@@ -9,9 +9,10 @@ names none. Each row of W is stored as int8 with a scale of its own: a quarter o
 float32, and no tag changes.
 """
 
+import re
 import zlib
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,8 @@ FREQUENT = 3
 WORD, LOWER, LAST_1, LAST_2, LAST_3, LAST_4, LAST_5, FIRST_1, FIRST_2, FIRST_3, SHAPE = range(11)
 """Positions of a word's codes."""
 N_CODES = 11
+CLASS = 11
+"""The place of one code more, of a model with classes of words."""
 NONE = -1
 
 TEMPLATES = frozen(
@@ -37,15 +40,20 @@ TEMPLATES = frozen(
             *((-1, SHAPE, 0, SHAPE), (1, SHAPE, 0, SHAPE), (-2, WORD, 0, NONE), (2, WORD, 0, NONE)),
             *((-1, WORD, 0, LOWER), (1, WORD, 0, LOWER), (-1, WORD, 1, WORD)),
             *((-1, LAST_2, 0, LAST_3), (1, LAST_2, 0, LAST_3), (0, NONE, 0, NONE)),
+            *((offset, CLASS, 0, NONE) for offset in (0, -1, 1)),
+            *((0, CLASS, 0, SHAPE), (0, CLASS, 0, LAST_2), (-1, CLASS, 1, CLASS)),
         ],
         np.int64,
     )
 )
 """The features of a word: pairs of codes, of the words at these offsets from it."""
+PLAIN = len(TEMPLATES) - 6
+"""How many of them, the first ones, do without classes."""
 
 _LEAST_SCALE = 2.0**-14
 """The smallest normal float16. Weights of rows below 127 times it are rounded to its steps."""
 _HASHED = (1 << 48) - 1
+_DIGIT = re.compile(r"\d")
 
 
 def shape(word: str) -> str:
@@ -84,12 +92,20 @@ def codes(word: str, frequent: bool) -> list[int]:
     return [zlib.crc32(fact.encode("utf-8", "surrogatepass")) for fact in facts]
 
 
+def class_code(word: str, classes: Mapping[str, int]) -> int:
+    """Compute the code of a word's class, 0 for a word without."""
+    found = classes.get(_DIGIT.sub("0", word.lower()))
+    return 0 if found is None else zlib.crc32(f"c {found}".encode())
+
+
 @dataclass(frozen=True, eq=False)
 class TagModel:
     """A log-linear tagger: W[r, t] = weight[r, t] · scale[r], tags in the lexicon's order.
 
     `gamma` is its weight in a word's tag against the lexicon's (see `lpcfg.grammar.lexicon`), and
-    `frequent` are the words that have features of their own.
+    `frequent` are the words that have features of their own. `classes` are classes of words, in
+    lower case and every digit a 0, learned from raw text; without any, features of classes are
+    left out.
     """
 
     tags: tuple[str, ...]
@@ -97,6 +113,7 @@ class TagModel:
     weight: NDArray[np.int8]
     scale: NDArray[np.float16]
     gamma: float
+    classes: Mapping[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "weight", frozen(self.weight))
@@ -110,21 +127,32 @@ class TagModel:
 
     @classmethod
     def rounded(
-        cls, tags: Sequence[str], frequent: frozenset[str], weight: Singles, gamma: float
+        cls,
+        tags: Sequence[str],
+        frequent: frozenset[str],
+        weight: Singles,
+        gamma: float,
+        classes: Mapping[str, int] | None = None,
     ) -> "TagModel":
         """Build a model from weights, each rounded by at most half a step of its row."""
         largest = np.abs(weight).max(axis=1, initial=0.0)
         scale = np.maximum(largest / 127, _LEAST_SCALE).astype(np.float16)
         steps = np.rint(weight / scale[:, None].astype(np.float32))
-        return cls(tuple(tags), frequent, steps.astype(np.int8), scale, gamma)
+        return cls(tuple(tags), frequent, steps.astype(np.int8), scale, gamma, classes or {})
+
+    @property
+    def width(self) -> int:
+        """How many codes a word has."""
+        return N_CODES + bool(self.classes)
 
     def codes(self, word: str) -> list[int]:
-        """Compute the codes of a word."""
-        return codes(word, word in self.frequent)
+        """Return the codes of a word, with that of its class if the model has classes."""
+        found = codes(word, word in self.frequent)
+        return [*found, class_code(word, self.classes)] if self.classes else found
 
     def log_shares(self, words: Sequence[str]) -> Doubles:
         """Compute log p(t | x, neighbours): one row for every word of a sentence."""
-        coded = np.array([self.codes(word) for word in words], np.int64).reshape(-1, N_CODES)
+        coded = np.array([self.codes(word) for word in words], np.int64).reshape(-1, self.width)
         score = scores(coded, self.weight, self.scale.astype(np.float32)).astype(np.float64)
         score -= score.max(axis=1, keepdims=True, initial=-np.inf)
         log_shares: Doubles = score - np.log(np.exp(score).sum(axis=1, keepdims=True))
@@ -135,9 +163,15 @@ class TagModel:
 
 
 @njit(cache=True, nogil=True)
+def templates_of(coded: Longs) -> int:
+    """How many templates there are for words with as many codes."""
+    return len(TEMPLATES) if coded.shape[1] > N_CODES else PLAIN
+
+
+@njit(cache=True, nogil=True)
 def feature_rows(coded: Longs, i: int, rows: int, out: Longs) -> None:
     """Write the rows of word i's features to `out`. `rows` is their number, a power of two."""
-    for k in range(len(TEMPLATES)):
+    for k in range(len(out)):
         one, other = 0, 0
         at, code = i + TEMPLATES[k, 0], TEMPLATES[k, 1]
         if code >= 0 and 0 <= at < len(coded):
@@ -157,7 +191,7 @@ def scores(coded: Longs, weight: NDArray[np.int8], scale: Singles) -> Any:
     """Compute Σ_k W[row_k, t]: one row for every word of a sentence."""
     tags = weight.shape[1]
     result = np.zeros((len(coded), tags), np.float32)
-    rows = np.empty(len(TEMPLATES), np.int64)
+    rows = np.empty(templates_of(coded), np.int64)
     for i in range(len(coded)):
         feature_rows(coded, i, len(weight), rows)
         for r in rows:

@@ -138,6 +138,9 @@ def to_bundle(
         described["tagger"] = {"gamma": model.tagger.gamma}
         tensors["tagger.weight"] = model.tagger.weight
         tensors["tagger.scale"] = model.tagger.scale
+        if classes := model.tagger.classes:
+            described["word_classes"] = tuple(classes)
+            tensors["tagger.class"] = np.array(list(classes.values()), np.uint16)
     return Bundle(tensors=tensors, grammar=described, facts=facts, card=card)
 
 
@@ -200,18 +203,22 @@ def _model(described: dict[str, Any], tensors: Arrays) -> Model:
         calibration=MonotoneMap.from_lists(calibration) if calibration else None,
         usual=Usual.from_json(described["usual"]) if "usual" in described else None,
         horizontal=described["horizontal"],
-        tagger=_tagger(described["tagger"], lexicon, tensors) if "tagger" in described else None,
+        tagger=_tagger(described, lexicon, tensors) if "tagger" in described else None,
         weights=tuple(described.get("weights", ())),
     )
 
 
 def _tagger(described: dict[str, Any], lexicon: Lexicon, tensors: Arrays) -> TagModel:
+    names = described.get("word_classes", ())
+    numbers = tensors["tagger.class"].tolist() if names else []
+    classes = dict(zip(names, numbers, strict=True))
     return TagModel(
         tags=lexicon.tags,
         frequent=lexicon.seen_at_least(FREQUENT),
         weight=tensors["tagger.weight"],
         scale=tensors["tagger.scale"],
-        gamma=described["gamma"],
+        gamma=described["tagger"]["gamma"],
+        classes=classes,
     )
 
 

@@ -76,6 +76,8 @@ class TrainingConfig:
     language             the language of the signatures: english or neutral
     tagger               use a word's neighbours to choose its tag, unless the caller gives one;
                          has no effect with a rare_threshold of 0
+    word_classes         a file that `lpcfg words classes` wrote: the tag model then
+                         knows words that the treebanks do not have
     held_out             trees to hold out for calibration, but at most one in ten; 0 leaves
                          probabilities uncalibrated
     style                rules that bring the trees into one style, by name (see trees/style.py);
@@ -95,6 +97,7 @@ class TrainingConfig:
     rare_threshold: int = 3
     language: str = "english"
     tagger: bool = True
+    word_classes: str | None = None
     held_out: int = 600
     style: tuple[str, ...] = ()
     emphasis: tuple[int, ...] = ()

@@ -214,7 +214,8 @@ def _tagger(
     if not config.tagger or config.rare_threshold == 0:
         return None
     with stages.stage("tagger") as stage:
-        return tagger.estimate(forest, lexicon, seed=config.seed, stage=stage)
+        classes = None if config.word_classes is None else tagger.read_classes(config.word_classes)
+        return tagger.estimate(forest, lexicon, seed=config.seed, stage=stage, classes=classes)
 
 
 def _members(

@@ -5,14 +5,17 @@ of a token's features is left out. This spreads weight over features that overla
 never seen can rely on the features they have.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from numba import njit
 
+from lpcfg.errors import TrainingError
 from lpcfg.grammar.lexicon import Lexicon
 from lpcfg.grammar.tables import Ints, Longs, Singles
-from lpcfg.grammar.tagging import FREQUENT, TEMPLATES, TagModel, codes, feature_rows
+from lpcfg.grammar.tagging import FREQUENT, TagModel, feature_rows, templates_of
+from lpcfg.text.files import lines
 from lpcfg.train.data.treebank import Forest
 from lpcfg.train.stages import Stage
 
@@ -28,19 +31,28 @@ RATE = 0.3
 DROPOUT = 0.4
 TOKENS = 1_200_000
 """How many tokens to learn from. A token counts again in every epoch."""
+MOST_CLASSES = 1 << 16
 EPOCHS = (3, 8)
 """The fewest and the most epochs, for any number of tokens."""
 
 
 def estimate(
-    forest: Forest, lexicon: Lexicon, *, seed: int, stage: Stage, rows: int = ROWS
+    forest: Forest,
+    lexicon: Lexicon,
+    *,
+    seed: int,
+    stage: Stage,
+    rows: int = ROWS,
+    classes: Mapping[str, int] | None = None,
 ) -> TagModel:
     """Train the tag model of a forest's leaves. The same seed gives the same bytes."""
     leaves = np.flatnonzero(forest.is_leaf)
     word, gold = forest.word[leaves], lexicon.tag_of[forest.symbol[leaves]]
     start = np.searchsorted(forest.tree[leaves], np.arange(forest.n_trees + 1))
     frequent = lexicon.seen_at_least(FREQUENT)
-    coded = np.array([codes(w, w in frequent) for w in forest.words], np.int64)
+    empty = np.zeros((rows, len(lexicon.tags)), np.float32)
+    coder = TagModel.rounded(lexicon.tags, frequent, empty, GAMMA, classes)
+    coded = np.array([coder.codes(word) for word in forest.words], np.int64)
     weight = np.zeros((rows, len(lexicon.tags)), np.float32)
     squares = np.full(rows, 1e-6, np.float32)
     least, most = EPOCHS
@@ -50,7 +62,21 @@ def estimate(
         draw = int(random.integers(1 << 48))
         learn(weight, squares, coded, word, gold, start, order, draw, DROPOUT)
         stage.advance(len(leaves))
-    return TagModel.rounded(lexicon.tags, frequent, weight, GAMMA)
+    return TagModel.rounded(lexicon.tags, frequent, weight, GAMMA, classes)
+
+
+def read_classes(path: str) -> dict[str, int]:
+    """Read a file with a word, a tab and the number of its class a line."""
+    classes: dict[str, int] = {}
+    for number, line in enumerate(lines(path), start=1):
+        word, tab, found = line.rstrip("\r\n").partition("\t")
+        if not (word and tab and found.isdecimal() and int(found) < MOST_CLASSES):
+            raise TrainingError(
+                f"expected a word, a tab and a number below {MOST_CLASSES} in line {number} of "
+                f"{path}, got {line.strip()!r}: write the file with `lpcfg words classes`"
+            )
+        classes[word] = int(found)
+    return classes
 
 
 @njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
@@ -71,7 +97,7 @@ def learn(
     where the random numbers start, and `dropout` the share of features that is left out.
     """
     tags = weight.shape[1]
-    rows, share = np.empty(len(TEMPLATES), np.int64), np.empty(tags, np.float32)
+    rows, share = np.empty(templates_of(coded), np.int64), np.empty(tags, np.float32)
     loss = 0.0
     for s in order:
         sentence = coded[word[start[s] : start[s + 1]]]

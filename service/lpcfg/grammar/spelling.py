@@ -1,0 +1,136 @@
+"""Find a known word that a word unknown to the treebank is likely to be another spelling of.
+
+In English: `soooo` is *so*, `goin'` is *going*, `thx` is *thanks*, and `recieve`, one letter or two
+swapped letters away from a frequent word, is *receive*. An interjection stands for *oh*. In any
+language, `THE` is *the*.
+"""
+
+import re
+import string
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+CASE_WORDS = 1.0
+"""How many occurrences of an unknown word its other spelling in case weighs as."""
+SPELLING_WORDS = 10.0
+"""The same of a spelling that only the word itself has, `soooo` or `thx`."""
+MISTAKE_WORDS = 1.0
+"""The same of a frequent word that is one mistake away."""
+FREQUENT_WORDS = 20
+"""Occurrences of a word that others are taken for misspellings of."""
+LONG_ENOUGH = 5
+"""Letters of a word that may be a misspelling: of shorter ones, too many are one letter apart."""
+
+_SHORT = {
+    **dict.fromkeys(("pls", "plz"), "please"),
+    **dict.fromkeys(("thx", "thanx", "tysm"), "thanks"),
+    **dict.fromkeys(("tmrw", "tmr", "2moro"), "tomorrow"),
+    **dict.fromkeys(("cuz", "coz", "bcoz", "b/c", "'cause"), "because"),
+    **dict.fromkeys(("y'all", "yall", "ya", "u"), "you"),
+    "ur": "your",
+    "r": "are",
+    "'t": "it",
+    "ppl": "people",
+    "msg": "message",
+    "luv": "love",
+    "w/": "with",
+    "w/o": "without",
+    "thru": "through",
+    "tho": "though",
+    "2day": "today",
+    "nite": "night",
+    "lil": "little",
+    "ol'": "old",
+    "o'": "of",
+    "prolly": "probably",
+    "'n'": "and",
+    "'n": "and",
+    "an'": "and",
+    "kinda": "rather",
+    "sorta": "rather",
+    "rly": "really",
+    "wasnt": "was",
+    "isnt": "is",
+    "dont": "do",
+    "thats": "that",
+    "bday": "birthday",
+}
+_SAID = (
+    "lol lmao rofl omg wow yay yikes ugh ouch oops whoa hmm hm haha hahaha hehe nope yep yup nah "
+    "yeah uh um huh aww meh woohoo hooray hey ow eek duh geez gosh bravo cheers idk smh tbh imo btw"
+)
+_INTERJECTIONS = frozenset(_SAID.split())
+_RUN = re.compile(r"(\w)\1{2,}")
+
+
+@dataclass(frozen=True)
+class Known:
+    """A known word, and how many occurrences of the unknown one its counts weigh as."""
+
+    word: str
+    occurrences: float
+
+
+Count = Callable[[str], int]
+"""How often a word was seen, 0 if never."""
+
+
+def other_case(word: str, count: Count) -> Known | None:
+    """The word in lower case or capitalized, whichever is known."""
+    for other in (word.lower(), word.capitalize()):
+        if count(other):
+            return Known(other, CASE_WORDS)
+    return None
+
+
+def english(word: str, count: Count) -> Known | None:
+    """The known word that an English word stands for, if there is one."""
+    return other_case(word, count) or _respelled(word.lower(), count) or _mistaken(word, count)
+
+
+def _respelled(lower: str, count: Count) -> Known | None:
+    for other in _respellings(lower):
+        if other != lower and count(other):
+            return Known(other, SPELLING_WORDS)
+    return None
+
+
+def _respellings(lower: str) -> Iterator[str]:
+    twice, once = _RUN.sub(r"\1\1", lower), _RUN.sub(r"\1", lower)
+    for word in dict.fromkeys((lower, twice, once)):
+        if word in _SHORT:
+            yield _SHORT[word]
+        if word in _INTERJECTIONS:
+            yield "oh"
+        yield word
+        if word.endswith("in'"):
+            yield f"{word[:-1]}g"
+
+
+def _mistaken(word: str, count: Count) -> Known | None:
+    if len(word) < LONG_ENOUGH or not word.isalpha() or word != word.lower() or not word.isascii():
+        return None
+    most, best = max(((count(other), other) for other in _one_mistake(word)), default=(0, ""))
+    return Known(best, MISTAKE_WORDS) if most >= FREQUENT_WORDS else None
+
+
+def _one_mistake(word: str) -> Iterator[str]:
+    """Every word that one letter more, less or changed, or two swapped ones, makes of it.
+
+    The first letter stays: people rarely mistake it.
+    """
+    for k in range(1, len(word) + 1):
+        before, after = word[:k], word[k:]
+        for letter in string.ascii_lowercase:
+            yield before + letter + after
+            yield before + letter + after[1:]
+        yield before + after[1:]
+        if len(after) > 1:
+            yield before + after[1] + after[0] + after[2:]
+
+
+SPELLINGS: Mapping[str, Callable[[str, Count], Known | None]] = {
+    "english": english,
+    "neutral": other_case,
+}
+"""How each language looks for a known word."""

@@ -1,0 +1,98 @@
+"""Known words that unknown ones are other spellings of."""
+
+import random
+import string
+
+import pytest
+
+from lpcfg.grammar.lexicon import Lexicon
+from lpcfg.grammar.spelling import (
+    CASE_WORDS,
+    FREQUENT_WORDS,
+    MISTAKE_WORDS,
+    SPELLING_WORDS,
+    english,
+    other_case,
+)
+from tests import small_models
+
+COUNTS = dict.fromkeys(
+    ("so", "good", "going", "thanks", "because", "oh", "the", "Rome", "receive", "their", "you"),
+    FREQUENT_WORDS,
+) | {"marine": FREQUENT_WORDS - 1}
+
+
+def count(word: str) -> int:
+    return COUNTS.get(word, 0)
+
+
+@pytest.mark.parametrize(
+    ("word", "known", "occurrences"),
+    [
+        ("THE", "the", CASE_WORDS),
+        ("rome", "Rome", CASE_WORDS),
+        ("soooo", "so", SPELLING_WORDS),
+        ("GOOOOD", "good", SPELLING_WORDS),
+        ("goin'", "going", SPELLING_WORDS),
+        ("thx", "thanks", SPELLING_WORDS),
+        ("thxxx", "thanks", SPELLING_WORDS),
+        ("Y'all", "you", SPELLING_WORDS),
+        ("b/c", "because", SPELLING_WORDS),
+        ("lol", "oh", SPELLING_WORDS),
+        ("recieve", "receive", MISTAKE_WORDS),
+        ("receve", "receive", MISTAKE_WORDS),
+        ("recceive", "receive", MISTAKE_WORDS),
+        ("receove", "receive", MISTAKE_WORDS),
+    ],
+)
+def test_another_spelling_is_found(word: str, known: str, occurrences: float) -> None:
+    found = english(word, count)
+    assert found is not None
+    assert (found.word, found.occurrences) == (known, occurrences)
+
+
+@pytest.mark.parametrize(
+    "word",
+    ["murine", "Recieve", "recievee", "zeceive", "x1yz2w", "thei", "", "é", "ssss", "goin", "…"],
+)
+def test_other_words_stand_for_none(word: str) -> None:
+    assert english(word, count) is None
+
+
+def test_other_languages_know_case_alone() -> None:
+    found = other_case("THE", count)
+    assert found is not None
+    assert found.word == "the"
+    assert other_case("soooo", count) is None
+
+
+def test_every_single_mistake_behind_the_first_letter_is_undone() -> None:
+    generator = random.Random(5)
+    word = "because"
+    only = {word: FREQUENT_WORDS}
+    for _ in range(500):
+        k, letter = generator.randrange(1, len(word)), generator.choice(string.ascii_lowercase)
+        wrong = generator.choice(
+            [
+                word[:k] + letter + word[k:],
+                word[:k] + letter + word[k + 1 :],
+                word[:k] + word[k + 1 :],
+                word[:k] + word[k : k + 2][::-1] + word[k + 2 :],
+            ]
+        )
+        found = english(wrong, lambda other: only.get(other, 0)) if wrong != word else None
+        assert wrong == word or (found is not None and found.word == word)
+
+
+def lexicon() -> Lexicon:
+    return small_models.counts().lexicon
+
+
+def test_an_unknown_spelling_has_the_tags_of_the_word_it_stands_for() -> None:
+    known = max(filter(str.isalpha, lexicon().words), key=lexicon().log_frequency)
+    spelled = known + known[-1] * 3
+    assert spelled not in lexicon().word_ids
+    x, occurrences = lexicon().known(spelled)
+    assert x == lexicon().word_ids[known]
+    assert occurrences == SPELLING_WORDS
+    assert lexicon().known(known) == (x, 0.0)
