@@ -15,6 +15,8 @@ from lpcfg.settings import Settings
 from lpcfg.train.config import TrainingConfig
 from lpcfg.train.pipeline import train_and_publish
 from lpcfg.web.app import create_app
+from lpcfg.words.similarity import train_similarity
+from tests.words.test_similarity import scored, vectors
 
 TREES = Path(__file__).resolve().parents[2] / "examples" / "small.mrg"
 Serve = Callable[..., AbstractContextManager[TestClient]]
@@ -59,9 +61,17 @@ def client(serve: Serve) -> Iterator[TestClient]:
 
 
 @pytest.fixture(scope="session")
-def process(store: Path) -> Iterator[Process]:
+def measure(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A measure of sentences' similarity that knows a few synonyms."""
+    path = tmp_path_factory.mktemp("measure") / "measure.safetensors"
+    train_similarity(*scored(0), vectors()).save(path)
+    return path
+
+
+@pytest.fixture(scope="session")
+def process(store: Path, measure: Path) -> Iterator[Process]:
     """The service in a process of its own, which computes every answer anew."""
-    with Process("small", store, cache_bytes=0) as running:
+    with Process("small", store, cache_bytes=0, similarity_file=measure) as running:
         yield running.ready()
 
 

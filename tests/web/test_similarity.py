@@ -7,19 +7,11 @@ from pathlib import Path
 import pytest
 from fastapi.testclient import TestClient
 
-from lpcfg.words.similarity import Similarity, comparison, train_similarity
+from lpcfg.words.similarity import Similarity, comparison
 from tests.web.conftest import Serve
-from tests.words.test_similarity import scored, vectors
 
 PATH = "/v1/similarity"
 PAIR = {"first": "The big cat 🐈 runs.", "second": "A large feline sprints!"}
-
-
-@pytest.fixture(scope="module")
-def measure(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("measure") / "measure.safetensors"
-    train_similarity(*scored(0), vectors()).save(path)
-    return path
 
 
 @pytest.fixture(scope="module")
