@@ -28,6 +28,7 @@ from lpcfg.protocol.schemas import (
     Models,
     ParseResponse,
     Problem,
+    SimilarityResponse,
     TokensInput,
     TreesResponse,
 )
@@ -130,6 +131,10 @@ def _marginals_request(
     return _without_none({**request, "raw": raw, "model": model})
 
 
+def _similarity_request(pairs: Sequence[tuple[str, str]]) -> dict[str, Any]:
+    return {"pairs": [{"first": first, "second": second} for first, second in pairs]}
+
+
 def _batch_request(sentences: Iterable[str | TokensInput]) -> Iterator[bytes]:
     remaining = iter(sentences)
     while chunk := list(islice(remaining, _BATCH)):
@@ -206,6 +211,10 @@ class Client(_Client):
         """Return log p(tree) and log p(tree | sentence) of bracketed trees."""
         body = _without_none({"trees": list(trees), "model": model})
         return self._post("/v1/tree-probability", body, TreesResponse)
+
+    def similarity(self, pairs: Sequence[tuple[str, str]]) -> SimilarityResponse:
+        """Return how similar the two sentences of each pair are, and which of their words align."""
+        return self._post("/v1/similarity", _similarity_request(pairs), SimilarityResponse)
 
     def batch(
         self,
@@ -316,6 +325,10 @@ class AsyncClient(_Client):
         """Return log p(tree) and log p(tree | sentence) of bracketed trees."""
         body = _without_none({"trees": list(trees), "model": model})
         return await self._post("/v1/tree-probability", body, TreesResponse)
+
+    async def similarity(self, pairs: Sequence[tuple[str, str]]) -> SimilarityResponse:
+        """Return how similar the two sentences of each pair are, and which of their words align."""
+        return await self._post("/v1/similarity", _similarity_request(pairs), SimilarityResponse)
 
     async def batch(
         self,

@@ -53,6 +53,21 @@ def test_answers_are_typed_and_sync_and_async_agree(process: Process) -> None:
     assert asyncio.run(asynchronously()) == [text, both, marginals, trees, lines, models, model]
 
 
+def test_both_clients_compare_sentences(process: Process) -> None:
+    pairs = [("The big cat.", "A large cat."), ("red", "nothing")]
+
+    async def asynchronously() -> object:
+        async with AsyncClient(url(process)) as client:
+            return await client.similarity(pairs)
+
+    with Client(url(process)) as client:
+        answer = client.similarity(pairs)
+    assert answer.scale == [0, 5]
+    assert [token.text for token in answer.pairs[1].second.tokens] == ["nothing"]
+    assert {(one.first, one.second) for one in answer.pairs[0].alignments} == {(1, 1), (2, 2)}
+    assert asyncio.run(asynchronously()) == answer
+
+
 def test_a_problem_is_an_error_that_says_what_the_service_said(process: Process) -> None:
     with Client(url(process)) as client:
         expected = "A limit .* is exceeded: expected at most 50 trees .* k = 99.* \\(at /k\\)"
