@@ -23,6 +23,7 @@ from pydantic import BaseModel
 from lpcfg.errors import LpcfgError
 from lpcfg.protocol.schemas import (
     BatchLine,
+    DependenciesResponse,
     MarginalsResponse,
     ModelDetails,
     Models,
@@ -216,6 +217,17 @@ class Client(_Client):
         """Return how similar the two sentences of each pair are, and which of their words align."""
         return self._post("/v1/similarity", _similarity_request(pairs), SimilarityResponse)
 
+    def dependencies(
+        self,
+        text: str | None = None,
+        *,
+        sentences: Sentences | None = None,
+        model: str | None = None,
+    ) -> DependenciesResponse:
+        """Parse a text, or sentences given one by one, into dependency trees."""
+        body = _without_none({**_given(text, sentences), "model": model})
+        return self._post("/v1/dependencies", body, DependenciesResponse)
+
     def batch(
         self,
         sentences: Iterable[str | TokensInput],
@@ -329,6 +341,17 @@ class AsyncClient(_Client):
     async def similarity(self, pairs: Sequence[tuple[str, str]]) -> SimilarityResponse:
         """Return how similar the two sentences of each pair are, and which of their words align."""
         return await self._post("/v1/similarity", _similarity_request(pairs), SimilarityResponse)
+
+    async def dependencies(
+        self,
+        text: str | None = None,
+        *,
+        sentences: Sentences | None = None,
+        model: str | None = None,
+    ) -> DependenciesResponse:
+        """Parse a text, or sentences given one by one, into dependency trees."""
+        body = _without_none({**_given(text, sentences), "model": model})
+        return await self._post("/v1/dependencies", body, DependenciesResponse)
 
     async def batch(
         self,

@@ -33,6 +33,11 @@ class Settings(BaseSettings):
     models: Annotated[tuple[str, ...] | None, NoDecode] = Field(
         None, description="other models served, with commas between them"
     )
+    dependencies: str | None = Field(
+        None,
+        min_length=1,
+        description="dependency model served; by default `en-dep` where the store has it",
+    )
     model_store: str = Field(
         default_factory=_default_store,
         min_length=1,

@@ -7,9 +7,10 @@ words: their rows, or their eigenwords.
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numba import njit
 
 from lpcfg.dependencies import eisner
 from lpcfg.dependencies.gradients import Gradients, backward, by_arcs, by_relations, forward
@@ -25,6 +26,12 @@ from lpcfg.dependencies.network import (
     relation_hidden,
 )
 from lpcfg.grammar.tables import Longs, Singles
+
+FIRST, SECOND = 0.9, 0.99
+"""Adam's β₁ and β₂."""
+KEPT_FIRST, NEW_FIRST = np.float32(FIRST), np.float32(1 - FIRST)
+KEPT_SECOND, NEW_SECOND = np.float32(SECOND), np.float32(1 - SECOND)
+TINY = np.float32(1e-8)
 
 
 class Example(NamedTuple):
@@ -66,24 +73,31 @@ class Adam:
         self._steps += 1
         rate *= (1 - SECOND**self._steps) ** 0.5 / (1 - FIRST**self._steps)
         for name, gradient in gradients.items():
-            if not isinstance(gradient, tuple):
-                self._move(name, slice(None), gradient, rate)
-                continue
-            rows, inverse = np.unique(gradient[0], return_inverse=True)
-            together = np.zeros((len(rows), gradient[1].shape[1]), np.float32)
-            np.add.at(together, inverse, gradient[1])
-            together[rows == 0] = 0  # row 0 stays zero: it stands for nothing known
-            self._move(name, rows, together, rate)
-
-    def _move(self, name: str, rows: Longs | slice, gradient: Singles, rate: float) -> None:
-        first = FIRST * self._first[name][rows] + (1 - FIRST) * gradient
-        second = SECOND * self._second[name][rows] + (1 - SECOND) * gradient**2
-        self._first[name][rows], self._second[name][rows] = first, second
-        self.parameters[name][rows] -= np.float32(rate) * first / (np.sqrt(second) + 1e-8)
+            if isinstance(gradient, tuple):
+                rows, inverse = np.unique(gradient[0], return_inverse=True)
+                together = np.zeros((len(rows), gradient[1].shape[1]), np.float32)
+                np.add.at(together, inverse, gradient[1])
+                together[rows == 0] = 0  # row 0 stays zero: it stands for nothing known
+            else:
+                together = gradient.reshape(len(gradient), -1)
+                rows = np.arange(len(gradient))
+            arrays = self.parameters[name], self._first[name], self._second[name]
+            x, first, second = (array.reshape(len(array), -1) for array in arrays)
+            _adam(x, first, second, together, rows, np.float32(rate))
 
 
-FIRST, SECOND = 0.9, 0.99
-"""Adam's β₁ and β₂."""
+@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"}, error_model="numpy")
+def _adam(
+    x: Singles, first: Singles, second: Singles, gradient: Singles, rows: Longs, rate: Any
+) -> None:
+    """Move these rows of x, given a row of the gradient for each."""
+    for k in range(len(rows)):
+        row = rows[k]
+        for c in range(x.shape[1]):
+            by = gradient[k, c]
+            first[row, c] = KEPT_FIRST * first[row, c] + NEW_FIRST * by
+            second[row, c] = KEPT_SECOND * second[row, c] + NEW_SECOND * by * by
+            x[row, c] -= rate * first[row, c] / (np.sqrt(second[row, c]) + TINY)
 
 
 def learn(

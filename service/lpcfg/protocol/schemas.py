@@ -190,6 +190,19 @@ class ParseRequest(_Sentences):
     objective: Objective = Field("max-rule", description="what the best tree maximises")
 
 
+class DependenciesRequest(_Sentences):
+    """Sentences to parse into dependency trees: as text or tokens, without tags and constraints."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {"text": "The cat sat on the mat. It slept."},
+                {"sentences": [{"id": "s2", "tokens": ["Cats", "sleep", "."]}]},
+            ]
+        }
+    )
+
+
 class MarginalsRequest(_Sentences):
     """One sentence: a `text` with words, read as one sentence, or `sentences` with one entry."""
 
@@ -370,6 +383,39 @@ class ParseResponse(_Answer):
 
     model: ModelVersion
     sentences: list[SentenceAnswer]
+
+
+class DependencyToken(_Answer):
+    """A token with its head and relation: `probability` is of both, `head_probability` of one."""
+
+    text: str = Field(examples=["cat"])
+    start: Offset = Field(examples=[4])
+    end: Offset = Field(examples=[7])
+    tag: str = Field(description="UPOS of Universal Dependencies", examples=["NOUN"])
+    xpos: str | None = Field(description="Penn tag", examples=["NN"])
+    tag_probability: float = Field(examples=[0.993])
+    head: int = Field(ge=0, description="number of the head, from 1; 0: the root", examples=[3])
+    relation: str = Field(examples=["nsubj"])
+    head_probability: float = Field(examples=[0.98])
+    probability: float = Field(examples=[0.97])
+
+
+class DependencySentence(_Answer):
+    """The dependency tree of one sentence. A failed one has a `reason`."""
+
+    id: int | str | None
+    status: Literal["parsed", "failed"]
+    reason: str | None
+    text: str | None
+    tokens: list[DependencyToken]
+    log_probability: float | None = Field(description="log p(tree | sentence)")
+
+
+class DependenciesResponse(_Answer):
+    """One answer for each sentence, in order."""
+
+    model: ModelVersion
+    sentences: list[DependencySentence]
 
 
 class SpanAnswer(_Answer):

@@ -2,6 +2,7 @@
 
 http/observe.py             ids, traces, metrics, logs, protective headers
 ├── endpoints/compute.py    http/bodies.py → inputs.py → scheduling/work.py → tasks.py
+├── endpoints/dependencies.py   dependency trees
 ├── endpoints/batch.py      the same for each line of a batch
 ├── endpoints/similarity.py pairs of sentences
 ├── endpoints/status.py     models, health, metrics, reloading
@@ -19,7 +20,7 @@ from threadpoolctl import threadpool_limits
 
 from lpcfg.settings import Settings
 from lpcfg.web.endpoints import compute as routes
-from lpcfg.web.endpoints import reference, similarity, status
+from lpcfg.web.endpoints import dependencies, reference, similarity, status
 from lpcfg.web.endpoints.files import page_routes
 from lpcfg.web.http import problems
 from lpcfg.web.http.observe import Observed, is_request_id
@@ -51,6 +52,7 @@ def create_app(settings: Settings) -> FastAPI:
     app.state.service = service
     app.include_router(routes.router)
     app.include_router(similarity.router)
+    app.include_router(dependencies.router)
     app.include_router(status.router)
     app.router.routes += [reference.route(app), *page_routes()]
     problems.install(app)

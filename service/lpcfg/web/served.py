@@ -5,8 +5,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, cast
 
+from lpcfg.dependencies.parser import DependencyParser
 from lpcfg.engine.pruned.decode import OBJECTIVES
-from lpcfg.errors import InputError, SettingsError
+from lpcfg.errors import InputError, SettingsError, StoreError
 from lpcfg.models.model import from_bundle
 from lpcfg.models.store.versions import Reference, Stored, load, resolve
 from lpcfg.parsing.parser import Parser
@@ -40,10 +41,16 @@ class Served:
         return {"name": one.name, "version": one.version, "hash": one.hash}
 
 
+DEPENDENCIES = "en-dep"
+"""The dependency model that is served where the store has it."""
+
+
 class Models:
     """Models by name. The first is the default."""
 
-    def __init__(self, references: Iterable[str], store: str) -> None:
+    def __init__(
+        self, references: Iterable[str], store: str, dependencies: str | None = None
+    ) -> None:
         """Check that the models exist, which is quick. `load` makes them ready."""
         self._store = store
         self._wanted: dict[str, str] = {}
@@ -56,11 +63,14 @@ class Models:
                 )
             self._wanted[name] = reference
         self._served: dict[str, Served] = {}
+        self._wanted_dependencies = _dependency_model(dependencies, store)
+        self._dependencies: DependencyParser | None = None
 
     @property
     def ready(self) -> bool:
         """True once every model is loaded."""
-        return len(self._served) == len(self._wanted)
+        has_all = len(self._served) == len(self._wanted)
+        return has_all and (self._wanted_dependencies is None or self._dependencies is not None)
 
     def __iter__(self) -> Iterator[Served]:
         return iter(self._served.values())
@@ -70,6 +80,10 @@ class Models:
         for name, reference in self._wanted.items():
             default = not self._served
             self._served[name] = await asyncio.to_thread(_load, reference, self._store, default)
+        if self._wanted_dependencies is not None:
+            self._dependencies = await asyncio.to_thread(
+                _load_dependencies, self._wanted_dependencies, self._store
+            )
 
     async def reload(self, name: str) -> Served:
         """Replace a model by the newest version in the store. If this fails, keep the old version.
@@ -80,6 +94,23 @@ class Models:
         new = await asyncio.to_thread(_load, old.reference.name, self._store, old.facts.default)
         self._served[old.reference.name] = new
         return new
+
+    def dependencies(self, name: str | None) -> tuple[DependencyParser, dict[str, Any]]:
+        """Return the dependency parser, and what answers say of its model."""
+        parser = self._dependencies
+        if parser is None or parser.reference is None:
+            raise InputError(
+                "expected a service with a dependency model, got one without: set "
+                "LPCFG_DEPENDENCIES to the name of one that its store has"
+            )
+        one = parser.reference
+        if name not in (None, one.name, str(one)):
+            raise InputError(
+                f"expected the dependency model {one}, which is served, got {name!r}: name it, or "
+                "none",
+                pointer="/model",
+            )
+        return parser, {"name": one.name, "version": one.version, "hash": one.hash}
 
     def at(self, name: str) -> Served:
         """Return the model with the name in a path."""
@@ -107,6 +138,22 @@ class Models:
                 pointer="/model",
             )
         return found
+
+
+def _dependency_model(name: str | None, store: str) -> str | None:
+    """Find the dependency model to serve. Raise if one is asked for that the store lacks."""
+    try:
+        return str(resolve(name or DEPENDENCIES, store))
+    except StoreError:
+        if name is not None:
+            raise
+        return None
+
+
+def _load_dependencies(reference: str, store: str) -> DependencyParser:
+    parser = DependencyParser.load(reference, store)
+    parser.parse(_WARMING)
+    return parser
 
 
 def _load(reference: str, store: str, default: bool) -> Served:

@@ -56,7 +56,11 @@ class Service:
         keys, admins = settings.api_keys_file, settings.admin_keys_file
         return cls(
             settings,
-            Models((settings.model, *(settings.models or ())), settings.model_store),
+            Models(
+                (settings.model, *(settings.models or ())),
+                settings.model_store,
+                settings.dependencies,
+            ),
             admission,
             cache,
             Metrics(admission, cache),

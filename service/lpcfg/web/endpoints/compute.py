@@ -38,7 +38,7 @@ from lpcfg.web.state import Service, service_of
 router = APIRouter(prefix="/v1", route_class=GuardedRoute, dependencies=[Depends(BEARER)])
 TheService = Annotated[Service, Depends(service_of)]
 _JSON = "application/json"
-_PROBLEMS = documented(
+PROBLEMS = documented(
     "content",
     "limit",
     "body-limit",
@@ -54,7 +54,7 @@ _PROBLEMS = documented(
 @router.post(
     "/parse",
     response_model=ParseResponse,
-    responses=_PROBLEMS,
+    responses=PROBLEMS,
     summary="Parse text or sentences",
 )
 async def parse(body: ParseRequest, request: Request, service: TheService) -> Response:
@@ -64,7 +64,7 @@ async def parse(body: ParseRequest, request: Request, service: TheService) -> Re
     """
     settings, served, stop = service.settings, service.models.named(body.model), service.stop()
     _check_parses(body.k, settings)
-    _admit(service, request, body.text, body.sentences)
+    admit(service, request, body.text, body.sentences)
     options = Options(k=body.k, objective=body.objective)
     sentences: list[Sentence] = []
 
@@ -85,7 +85,7 @@ async def parse(body: ParseRequest, request: Request, service: TheService) -> Re
 @router.post(
     "/marginals",
     response_model=MarginalsResponse,
-    responses=_PROBLEMS,
+    responses=PROBLEMS,
     summary="Posteriors of labelled spans",
 )
 async def marginals(body: MarginalsRequest, request: Request, service: TheService) -> Response:
@@ -97,7 +97,7 @@ async def marginals(body: MarginalsRequest, request: Request, service: TheServic
     settings, served, stop = service.settings, service.models.named(body.model), service.stop()
     given = [body.text or ""] if body.sentences is None else body.sentences
     pointer = "/text" if body.sentences is None else "/sentences/0"
-    _admit(service, request, None, given)
+    admit(service, request, None, given)
     sentences: list[Sentence] = []
 
     def run(sentence: Sentence) -> bytes:
@@ -139,7 +139,7 @@ def _marginals(served: Served, sentence: Sentence, body: MarginalsRequest, stop:
 @router.post(
     "/tree-probability",
     response_model=TreesResponse,
-    responses=_PROBLEMS,
+    responses=PROBLEMS,
     summary="Probabilities of trees",
 )
 async def tree_probability(body: TreesRequest, request: Request, service: TheService) -> Response:
@@ -149,7 +149,7 @@ async def tree_probability(body: TreesRequest, request: Request, service: TheSer
     """
     settings, served, stop = service.settings, service.models.named(body.model), service.stop()
     inputs.check_count("trees", len(body.trees), settings.max_sentences, "/trees")
-    _admit(service, request, None, body.trees)
+    admit(service, request, None, body.trees)
 
     def task(number: int, text: str) -> Task:
         at = f"/trees/{number}"
@@ -274,7 +274,7 @@ def _check_spans(body: MarginalsRequest, sentence: Sentence) -> None:
             )
 
 
-def _admit(
+def admit(
     service: Service, request: Request, text: str | None, given: Sequence[Any] | None
 ) -> None:
     """Raise if there are too many sentences, or more than are left in the key's quota."""

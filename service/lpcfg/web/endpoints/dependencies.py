@@ -1,0 +1,99 @@
+"""POST /v1/dependencies: for each token its head and relation, and how sure the model is."""
+
+import json
+from functools import partial
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Request
+from starlette.responses import Response
+
+from lpcfg.cancel import Stop
+from lpcfg.dependencies import conllu
+from lpcfg.dependencies.parser import DependencyParser, ParsedArcs
+from lpcfg.dependencies.to_json import parsed_conllu, parsed_json
+from lpcfg.errors import InputError
+from lpcfg.parsing.results import Sentence
+from lpcfg.protocol.schemas import DependenciesRequest, DependenciesResponse
+from lpcfg.web.endpoints import inputs
+from lpcfg.web.endpoints.compute import PROBLEMS, admit
+from lpcfg.web.endpoints.tasks import encoded, with_id
+from lpcfg.web.http.bodies import GuardedRoute
+from lpcfg.web.http.keys import BEARER
+from lpcfg.web.scheduling.admission import cost
+from lpcfg.web.scheduling.work import Task
+from lpcfg.web.state import Service, service_of
+
+router = APIRouter(prefix="/v1", route_class=GuardedRoute, dependencies=[Depends(BEARER)])
+CONLLU = "text/x-conllu"
+
+
+@router.post(
+    "/dependencies",
+    response_model=DependenciesResponse,
+    responses={
+        200: {
+            "description": "An answer for each sentence, in order; as CoNLL-U where the request "
+            f"accepts `{CONLLU}`. A failed sentence is then a comment.",
+            "content": {CONLLU: {"schema": {"type": "string"}}},
+        },
+        **PROBLEMS,
+    },
+    summary="Parse into dependency trees",
+)
+async def dependencies(
+    body: DependenciesRequest,
+    request: Request,
+    service: Annotated[Service, Depends(service_of)],
+) -> Response:
+    """Answer each sentence, in order. A sentence without tokens has failed.
+
+    Heads count tokens from 1, as CoNLL-U does; the root's head is 0.
+    """
+    settings, stop = service.settings, service.stop()
+    parser, version = service.models.dependencies(body.model)
+    admit(service, request, body.text, body.sentences)
+    as_conllu = CONLLU in request.headers.get("accept", "")
+    sentences: list[Sentence] = []
+
+    def prepare() -> list[Task]:
+        sentences.extend(inputs.sentences_of(body.text, body.sentences, settings))
+        for number, one in enumerate(sentences):
+            _check_plain(one, number)
+        return [
+            Task(partial(_answered, parser, one, stop, as_conllu), cost(len(one.tokens)))
+            for one in sentences
+        ]
+
+    estimate = inputs.estimate(body.text, body.sentences, settings)
+    answers = await service.compute(request, prepare, estimate, stop)
+    service.metrics.count("/v1/dependencies", sentences)
+    if as_conllu:
+        return Response(b"".join(answers), media_type=f"{CONLLU}; charset=utf-8")
+    parts = b",".join(with_id(one.id, a) for one, a in zip(sentences, answers, strict=True))
+    model = json.dumps(version).encode()
+    return Response(
+        b'{"model":' + model + b',"sentences":[' + parts + b"]}", media_type="application/json"
+    )
+
+
+def _answered(parser: DependencyParser, sentence: Sentence, stop: Stop, as_conllu: bool) -> bytes:
+    found: ParsedArcs | None = None
+    if sentence.tokens:
+        [found] = parser.parse([sentence.tokens], [tuple(sentence.offsets or ())], stop)
+    if as_conllu:
+        if found is None:
+            return b"# failed: the sentence has no words\n"
+        return conllu.write([parsed_conllu(found, sentence.text)]).encode()
+    answer = parsed_json(found, text=sentence.text)
+    del answer["id"]
+    return encoded(answer)
+
+
+def _check_plain(sentence: Sentence, number: int) -> None:
+    for name in ("tags", "constraints"):
+        if getattr(sentence, name):
+            raise InputError(
+                f"expected tokens without {name}, got some: dependency models use none, leave "
+                "them out",
+                pointer=f"/sentences/{number}/{name}",
+            )

@@ -1,0 +1,118 @@
+"""POST /v1/dependencies: answers, limits and problems."""
+
+import asyncio
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+from fastapi.testclient import TestClient
+
+from lpcfg.client import AsyncClient, Client
+from lpcfg.dependencies import conllu
+from lpcfg.dependencies.model import to_bundle
+from lpcfg.dependencies.parser import DependencyParser
+from lpcfg.errors import StoreError
+from lpcfg.models.store.versions import publish
+from lpcfg.protocol.schemas import DependenciesResponse
+from lpcfg.settings import Settings
+from lpcfg.web.app import create_app
+from tests.dependencies import small
+from tests.web.conftest import Serve
+
+PATH = "/v1/dependencies"
+
+
+@pytest.fixture(scope="module")
+def dep(store: Path) -> DependencyParser:
+    """A dependency model in the store beside `small`."""
+    publish(store, "dep", to_bundle(small.model(), facts={}, card=""))
+    return DependencyParser.load("dep", store)
+
+
+@pytest.fixture(scope="module")
+def client(serve: Serve, dep: DependencyParser) -> Iterator[TestClient]:
+    del dep
+    with serve(dependencies="dep") as running:
+        yield running
+
+
+def test_answers_are_the_parsers(client: TestClient, dep: DependencyParser) -> None:
+    request = {"sentences": [{"tokens": ["The", "dog", "saw", "a", "cat", "."], "id": 7}, "Go!"]}
+    answer = DependenciesResponse.model_validate(client.post(PATH, json=request).json())
+    assert (answer.model.name, answer.model.version) == ("dep", 1)
+    first, second = answer.sentences
+    [found] = dep.parse([["The", "dog", "saw", "a", "cat", "."]])
+    assert first.id == 7
+    assert tuple(token.head for token in first.tokens) == found.arcs.heads
+    assert tuple(token.relation for token in first.tokens) == found.arcs.labels
+    assert [token.probability for token in first.tokens] == pytest.approx(found.probabilities)
+    assert first.log_probability == pytest.approx(found.log_probability)
+    assert [(token.start, token.end) for token in second.tokens] == [(0, 2), (2, 3)]
+
+
+def test_text_is_split_and_a_sentence_without_tokens_has_failed(client: TestClient) -> None:
+    answer = client.post(PATH, json={"text": "The dog saw a cat. A cat ate the bone."}).json()
+    assert [len(one["tokens"]) for one in answer["sentences"]] == [6, 6]
+    answer = client.post(PATH, json={"sentences": [{"tokens": []}]}).json()
+    assert answer["sentences"][0]["status"] == "failed"
+
+
+def test_conllu_comes_where_it_is_accepted(client: TestClient) -> None:
+    text = "The dog saw a cat. 🙂 saw the river."
+    answer = client.post(PATH, json={"text": text}, headers={"Accept": "text/x-conllu"})
+    assert answer.headers["content-type"].startswith("text/x-conllu")
+    sentences = list(conllu.read_string(answer.text))
+    assert "".join(one.text for one in sentences).replace(" ", "") == text.replace(" ", "")
+    assert sentences[0].arcs.heads == (2, 3, 0, 5, 3, 3)
+
+
+@pytest.mark.parametrize(
+    ("request_", "at", "message"),
+    [
+        ({"sentences": [{"tokens": ["a"], "tags": ["X"]}]}, "/sentences/0/tags", "without tags"),
+        ({"text": "Go.", "model": "small"}, "/model", "got 'small'"),
+        ({"text": "Go.", "k": 2}, "/k", ""),
+        ({"sentences": [{"tokens": ["a"] * 201}]}, "/sentences/0/tokens", "at most 200 tokens"),
+        ({}, "", "either `text` or `sentences`"),
+    ],
+)
+def test_bad_requests_are_explained(
+    client: TestClient, request_: dict[str, object], at: str, message: str
+) -> None:
+    answer = client.post(PATH, json=request_)
+    assert answer.status_code == 422
+    assert answer.headers["content-type"] == "application/problem+json"
+    problem = answer.json()
+    assert message in problem["detail"]
+    assert (problem.get("at") or "") == at
+
+
+def test_a_service_without_a_dependency_model_says_so(serve: Serve) -> None:
+    with serve() as running:
+        answer = running.post(PATH, json={"text": "Go."})
+    assert answer.status_code == 422
+    assert "LPCFG_DEPENDENCIES" in answer.json()["detail"]
+
+
+def test_a_named_dependency_model_must_be_in_the_store(store: Path) -> None:
+    settings = Settings(model="small", model_store=str(store), dependencies="absent")
+    with pytest.raises(StoreError, match="expected a model `absent`"):
+        create_app(settings)
+
+
+def test_the_client_reads_answers(client: TestClient) -> None:
+    def passed_on(request: httpx.Request) -> httpx.Response:
+        answer = client.post(request.url.path, json=json.loads(request.content))
+        return httpx.Response(answer.status_code, content=answer.content)
+
+    with Client("http://service", transport=httpx.MockTransport(passed_on)) as one:
+        answer = one.dependencies("The dog saw a cat.")
+    assert answer.sentences[0].tokens[2].relation == "root"
+
+    async def asked() -> DependenciesResponse:
+        async with AsyncClient("http://s", transport=httpx.MockTransport(passed_on)) as other:
+            return await other.dependencies(sentences=["The dog saw a cat."])
+
+    assert asyncio.run(asked()).sentences == answer.sentences
