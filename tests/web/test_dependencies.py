@@ -92,7 +92,7 @@ def test_bad_requests_are_explained(
 def test_a_service_without_a_dependency_model_says_so(serve: Serve) -> None:
     with serve() as running:
         answer = running.post(PATH, json={"text": "Go."})
-    assert answer.status_code == 422
+    assert answer.status_code == 404
     assert "LPCFG_DEPENDENCIES" in answer.json()["detail"]
 
 

@@ -99,9 +99,10 @@ class Models:
         """Return the dependency parser, and what answers say of its model."""
         parser = self._dependencies
         if parser is None or parser.reference is None:
-            raise InputError(
-                "expected a service with a dependency model, got one without: set "
-                "LPCFG_DEPENDENCIES to the name of one that its store has"
+            raise Refused(
+                "not-found",
+                "expected a service with a dependency model, got one without: start it with "
+                "LPCFG_DEPENDENCIES set to the name of one in its store",
             )
         one = parser.reference
         if name not in (None, one.name, str(one)):

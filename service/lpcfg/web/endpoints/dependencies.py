@@ -19,6 +19,7 @@ from lpcfg.web.endpoints.compute import PROBLEMS, admit
 from lpcfg.web.endpoints.tasks import encoded, with_id
 from lpcfg.web.http.bodies import GuardedRoute
 from lpcfg.web.http.keys import BEARER
+from lpcfg.web.http.problems import documented
 from lpcfg.web.scheduling.admission import cost
 from lpcfg.web.scheduling.work import Task
 from lpcfg.web.state import Service, service_of
@@ -37,6 +38,7 @@ CONLLU = "text/x-conllu"
             "content": {CONLLU: {"schema": {"type": "string"}}},
         },
         **PROBLEMS,
+        **documented("not-found"),
     },
     summary="Parse into dependency trees",
 )
