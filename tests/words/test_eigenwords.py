@@ -1,6 +1,7 @@
 """One-step CCA eigenwords: slow twins, the generalised eigenproblem, bounded memory, look-up."""
 
 import gzip
+import tempfile
 from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise
@@ -122,7 +123,7 @@ def test_a_sparse_product_is_the_dense_one() -> None:
 
 
 def test_pairs_are_merged_over_any_number_of_runs_and_ranges(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     rng = np.random.default_rng(3)
     pairs = rng.integers(0, [7, 5], (400, 2)).astype(np.int32)
@@ -130,7 +131,7 @@ def test_pairs_are_merged_over_any_number_of_runs_and_ranges(
     np.add.at(expected, (pairs[:, 0], pairs[:, 1]), 1)
     for run in (1, 9, 1000):
         monkeypatch.setattr(bigrams, "RUN", run)
-        counter = bigrams.Counter((7, 5), tmp_path)
+        counter = bigrams.Counter((7, 5))
         for part in np.array_split(pairs, 60):
             counter.add(part[:, 0], part[:, 1])
         assert np.array_equal(counter.merged().times(np.eye(5), 2), expected)
@@ -244,6 +245,20 @@ def test_near_words_are_those_of_largest_cosine_without_the_word_itself() -> Non
     assert [cosine for _, cosine in near] == pytest.approx([0.8, 0.6])
     with pytest.raises(InputError, match="'zebra'"):
         words.near("zebra", 2)
+
+
+def test_temporary_files_have_no_names_that_a_killed_process_could_leave(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    seen = []
+    learn(
+        sample(6, 50),
+        options=Options(dimensions=2, method="two-step"),
+        on_progress=lambda *_: seen.append(list(tmp_path.iterdir())),
+    )
+    assert seen
+    assert not any(seen)
 
 
 def test_nothing_to_learn_from_is_refused() -> None:

@@ -5,8 +5,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import pairwise
-from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from numba import njit
@@ -91,9 +90,8 @@ def _row_sums(start: Longs, value: Floats) -> NDArray[np.float64]:
 class Counter:
     """Counts of pairs (row, column), added in any amount, merged by rows in bounded memory."""
 
-    def __init__(self, shape: tuple[int, int], folder: Path) -> None:
+    def __init__(self, shape: tuple[int, int]) -> None:
         self._shape = shape
-        self._folder = folder
         self._runs: list[tuple[Longs, Ints]] = []
         self._waiting: list[Longs] = []
         self._size = 0
@@ -115,9 +113,9 @@ class Counter:
 
     def _on_disk(self, values: NDArray[Any]) -> Any:
         """The same values, but in a file."""
-        with tempfile.NamedTemporaryFile(dir=self._folder, delete=False) as file:
+        with tempfile.TemporaryFile() as file:
             values.tofile(file)
-        return _mapped(file.name, values.dtype.type)
+            return _mapped(file, values.dtype.type)
 
     def merged(self) -> Rows:
         """All counts, as float32."""
@@ -126,16 +124,14 @@ class Counter:
         bounds = np.arange(rows + 1, dtype=np.int64) * columns
         starts = np.array([np.searchsorted(keys, bounds) for keys, _ in self._runs])
         start = np.zeros(rows + 1, np.int64)
-        with (
-            tempfile.NamedTemporaryFile(dir=self._folder, delete=False) as column,
-            tempfile.NamedTemporaryFile(dir=self._folder, delete=False) as value,
-        ):
+        with tempfile.TemporaryFile() as column, tempfile.TemporaryFile() as value:
             for first, last in _ranges(starts.sum(axis=0)):
                 part = self._merged_rows(starts, first, last)
                 start[first + 1 : last + 1] = start[first] + part.indptr[1:]
                 part.indices.astype(np.int32).tofile(column)
                 part.data.astype(np.float32).tofile(value)
-        return Rows(start, _mapped(column.name, np.int32), _mapped(value.name, np.float32), columns)
+            mapped = _mapped(column, np.int32), _mapped(value, np.float32)
+        return Rows(start, *mapped, columns)
 
     def _merged_rows(self, starts: Longs, first: int, last: int) -> sparse.csr_matrix:
         """The counts of rows first to last - 1, of all runs."""
@@ -160,7 +156,12 @@ def _ranges(start: Longs) -> Iterator[tuple[int, int]]:
         first = last
 
 
-def _mapped(name: str, kind: type[np.generic]) -> Any:
-    """The values in a file, in memory only while they are used."""
-    empty = not Path(name).stat().st_size  # which cannot be mapped
-    return np.zeros(0, kind) if empty else np.memmap(name, kind, "r+")
+def _mapped(file: IO[bytes], kind: type[np.generic]) -> Any:
+    """The values in a file without a name, in memory only while they are used.
+
+    The mapping outlives the file object; when nobody uses it any more, or the process is killed,
+    the disk has its space back.
+    """
+    file.flush()
+    empty = not file.tell()  # which cannot be mapped
+    return np.zeros(0, kind) if empty else np.memmap(file, kind, "r+")

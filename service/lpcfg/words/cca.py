@@ -5,7 +5,6 @@ two-step     CCA of neighbours with each other, of words with these     neighbou
 lr-mvl       one-step, then CCA with exponentially smoothed contexts    lr_mvl.improve
 """
 
-import tempfile
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -72,8 +71,7 @@ def learn(
         _read(corpus, sentences, list(texts), on_progress)
         counts = corpus.counts()
         words = vocabulary(counts, options.words, keep)
-        with tempfile.TemporaryDirectory(prefix="lpcfg-words-") as folder:
-            found = _find(corpus, words, options, Path(folder), on_progress)
+        found = _find(corpus, words, options, on_progress)
         if options.method == "lr-mvl":
             uses = np.array([counts[word] for word in words], np.float64)
             for number in range(options.rounds):
@@ -109,10 +107,8 @@ def vocabulary(counts: dict[str, int], size: int, keep: Collection[str]) -> tupl
     return tuple(word for k, word in enumerate(order) if k < size or word in kept)
 
 
-def _find(
-    corpus: Corpus, words: Sequence[str], options: Options, folder: Path, on: Progress
-) -> Found:
-    """One or two steps of CCA from counts, kept in a folder while they are needed."""
+def _find(corpus: Corpus, words: Sequence[str], options: Options, on: Progress) -> Found:
+    """One or two steps of CCA from counts."""
     search = Search(
         options.dimensions,
         options.square_roots,
@@ -125,15 +121,15 @@ def _find(
     def on_step(done: int, total: int) -> None:
         on("singular vectors", done, total)
 
-    bigrams = count_pairs(corpus, words, 1, folder, on)
+    bigrams = count_pairs(corpus, words, 1, on)
     if options.method == "two-step":
-        around = count_pairs(corpus, words, 2, folder, on)
+        around = count_pairs(corpus, words, 2, on)
         return two_step(bigrams, around, n, search, on_step)
     return one_step(*bigrams, n, search, on_step)
 
 
 def count_pairs(
-    corpus: Corpus, words: Sequence[str], distance: int, folder: Path, on: Progress
+    corpus: Corpus, words: Sequence[str], distance: int, on: Progress
 ) -> tuple[Rows, Rows]:
     """Count which place is followed by which at a distance of 1 or 2, and the transpose.
 
@@ -141,7 +137,7 @@ def count_pairs(
     """
     what = "counting neighbours" if distance == 1 else "counting contexts"
     shape = (len(words) + 2, len(words) + 2)
-    followed, follows = Counter(shape, folder), Counter(shape, folder)
+    followed, follows = Counter(shape), Counter(shape)
     done = 0
     for block in corpus.blocks(words, distance):
         on(what, done, corpus.size)

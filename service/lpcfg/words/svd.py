@@ -74,7 +74,7 @@ def left_singular(
         grown[:old, :old], grown[:, old:], grown[old:, :old] = gram, added, added[:old].T
         gram = grown
         on_step(step + 1, steps)
-    squares, vectors = np.linalg.eigh((gram + gram.T) / 2)
+    squares, vectors = np.linalg.eigh(gram)
     best = np.argsort(-squares, kind="stable")[:rank]
     left = basis @ vectors[:, best].astype(kind)
     signs = np.sign(left[np.argmax(np.abs(left), axis=0), np.arange(left.shape[1])])
