@@ -1,1 +1,1 @@
-"""Evaluation: a parser compared with gold trees."""
+"""Evaluation: compare a parser with gold trees."""

@@ -70,9 +70,9 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class SentenceEvaluation:
-    """One sentence: its tokens (punctuation included), brackets, right tags, EVALB's brackets.
+    """The score of one sentence: tokens (with punctuation), brackets, right tags, EVALB's brackets.
 
-    `evalb` is None where EVALB leaves the sentence out.
+    `evalb` is None if EVALB leaves the sentence out.
     """
 
     tokens: int
@@ -84,7 +84,7 @@ class SentenceEvaluation:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """The brackets of some sentences, or of one label, and how many of these there are."""
+    """The brackets of some sentences, or of one label, and the number of these."""
 
     brackets: Counts
     count: int
@@ -129,7 +129,10 @@ class Evaluation:
 
     @property
     def tag_accuracy(self) -> float:
-        """Percentage of all tokens, punctuation too, with their gold tag; a failure has none."""
+        """Percentage of all tokens, with punctuation, that have their gold tag.
+
+        A failure has none.
+        """
         correct = sum(sentence.correct_tags for sentence in self.per_sentence)
         return _percent(correct, sum(sentence.tokens for sentence in self.per_sentence))
 
@@ -220,7 +223,7 @@ class _Flat:
     nodes: list[Bracket]
 
     def brackets(self, tags: Sequence[str]) -> Counter[Bracket]:
-        """The brackets over the tokens that are no punctuation by these tags."""
+        """Count the brackets over the tokens that are not punctuation by these tags."""
         places = [0, *accumulate(tag not in _PUNCTUATION for tag in tags)]
         return Counter(
             (_SAME_LABEL.get(label, label), places[start], places[end])
@@ -229,7 +232,7 @@ class _Flat:
         )
 
     def content(self) -> list[str]:
-        """The words that are no punctuation by the tree's own tags."""
+        """Return the words that are not punctuation by the tree's own tags."""
         return [
             word for word, tag in zip(self.words, self.tags, strict=True) if tag not in _PUNCTUATION
         ]
@@ -237,7 +240,7 @@ class _Flat:
 
 def _flatten(tree: Tree) -> _Flat:
     flat = _Flat([], [], [])
-    # A node comes twice: to be opened, with None, and to be closed, with its first token.
+    # A node is visited twice: opened with None, and closed with its first token.
     stack: list[tuple[Tree, int | None]] = [(tree, None)]
     while stack:
         node, start = stack.pop()

@@ -1,9 +1,9 @@
-"""Whether probabilities mean what they say, and a monotone map that makes them.
+"""Measure how well probabilities are calibrated, and fit a monotone map that calibrates them.
 
-A probability p is calibrated when a share p of the items that have it is right. `calibration`
-measures how far that is from being so; `fit_monotone` learns on held-out items the map from stated
-to true shares, which `MonotoneMap.apply` then applies. Items are, for instance, labelled spans,
-`correct` says of each whether the gold tree has it.
+A probability p is calibrated if a share p of the items with it is right. `calibration` measures the
+distance from that; `fit_monotone` learns on held-out items the map from stated to true shares,
+which `MonotoneMap.apply` applies. Items are, for instance, labelled spans, and `correct` says for
+each whether the gold tree has it.
 """
 
 from dataclasses import dataclass
@@ -16,9 +16,9 @@ from lpcfg.errors import InputError
 from lpcfg.grammar.tables import Doubles
 from lpcfg.models.calibration_map import MonotoneMap
 
-# Knots are means over groups of items: as many groups of equal width, and of equal weight. Spans
-# crowd near 0 and 1, where groups of equal width alone would be too coarse. More groups follow the
-# held-out trees too closely: fitted to 300 of GUM, 20 leave an error of .0215 on dev, 6 of .0191.
+# Knots are means over groups of items: half of the groups have equal width, half equal weight. Many
+# spans are near 0 and 1, where groups of equal width alone would be too coarse. More groups follow
+# the held-out trees too closely: fitted to 300 of GUM, 20 leave an error of .0215, 6 of .0191.
 _GROUPS = 6
 
 
@@ -38,9 +38,9 @@ class Bin:
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """Bins from 0 to 1, the empty ones (all zeros) included, and the expected calibration error.
+    """Bins from 0 to 1, including empty ones (all zeros), and the expected calibration error.
 
-    error = Σ over bins of count / items · |accuracy - mean probability|; 0 where nothing was asked.
+    error = Σ over bins of count / items · |accuracy - mean probability|; 0 without items.
     """
 
     error: float
@@ -71,9 +71,9 @@ def calibration(
     threshold: float = 0.05,
     bins: int = 20,
 ) -> Calibration:
-    """The calibration of the items whose probability is at least the threshold.
+    """Measure the calibration of the items with probabilities of at least the threshold.
 
-    Raises InputError unless there is one truth value for each probability in [0, 1].
+    Raise InputError unless there is one truth value for each probability in [0, 1].
     """
     stated, right = _items(probabilities, correct)
     served = stated >= threshold
@@ -100,13 +100,13 @@ def calibration(
 def fit_monotone(
     probabilities: npt.ArrayLike, correct: npt.ArrayLike, weights: npt.ArrayLike | None = None
 ) -> MonotoneMap:
-    """The map from stated probabilities to shares of right items, by isotonic regression.
+    """Fit the map from stated probabilities to shares of right items, by isotonic regression.
 
     The regression's steps are then thinned to the means of at most 12 groups of items, joined by
-    lines. Items may have weights, which are not negative. Raises InputError as `calibration`
-    does, and where no item has weight.
+    lines. Items may have weights, which must not be negative. Raise InputError as `calibration`
+    does, and if no item has weight.
     """
-    # Here, because those who only apply a map should not wait half a second for it.
+    # Imported here, because it takes half a second and applying a map does not need it.
     from scipy.optimize import isotonic_regression
 
     stated, right = _items(probabilities, correct)
@@ -125,7 +125,7 @@ def fit_monotone(
 
 
 def _thin(x: Doubles, y: Doubles, mass: Doubles) -> MonotoneMap:
-    """The lines through the means of groups of x, of y = f(x) for a map f that never decreases."""
+    """Join the means of groups of x by lines, for y = f(x) where f never decreases."""
     by_width = np.floor(x * _GROUPS)
     by_weight = np.floor((np.cumsum(mass) - mass / 2) / mass.sum() * _GROUPS)
     begins = np.flatnonzero(np.diff(by_width, prepend=-1) + np.diff(by_weight, prepend=-1))

@@ -28,9 +28,9 @@ Tags = Literal["predicted", "gold"]
 T = TypeVar("T")
 
 SERVED = 0.05
-"""Spans with at least this probability count for the calibration error."""
+"""Spans with at least this probability count in the calibration error."""
 LEAST = 0.01
-"""Spans with at least this probability are looked at: a map may lift them above SERVED."""
+"""Spans with at least this probability are examined, because a map may lift them above SERVED."""
 _BATCH = 32  # sentences between two calls of progress
 
 
@@ -88,7 +88,7 @@ class ParserEvaluation:
     examined: Examined
 
     def as_dict(self) -> dict[str, Any]:
-        """What `lpcfg evaluate --json` prints."""
+        """Return what `lpcfg evaluate --json` prints."""
         found, sentences = self.examined, self.brackets.sentences
         return {
             **self.brackets.as_dict(),
@@ -100,7 +100,7 @@ class ParserEvaluation:
         }
 
     def text(self) -> str:
-        """The same for people."""
+        """Write the scores as text."""
         found, sentences = self.examined, self.brackets.sentences
         calibration, raw = found.calibration, found.raw_calibration
         return (
@@ -140,7 +140,7 @@ def examine(
     workers: int = 1,
     progress: Progress | None = None,
 ) -> Examined:
-    """Parse the words of normalized trees and look at every span that is LEAST likely or more."""
+    """Parse the words of normalized trees, and examine every span at least LEAST probable."""
     parts: list[Examined] = []
     done = 0
     with ThreadPoolExecutor(workers) as pool:
@@ -153,7 +153,7 @@ def examine(
 
 
 def calibration_facts(examined: Examined) -> dict[str, object]:
-    """Calibration errors and their bins, as JSON has them."""
+    """Return calibration errors and their bins, as in JSON."""
     served, raw = examined.calibration, examined.raw_calibration
     return {
         "calibration_error": served.error,

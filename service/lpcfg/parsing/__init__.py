@@ -1,1 +1,1 @@
-"""Parsing: a model and sentences in, analyses out."""
+"""Parsing: from a model and sentences to analyses."""

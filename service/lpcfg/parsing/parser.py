@@ -1,8 +1,8 @@
-"""The facade: a model and sentences in, analyses out. What service, commands and evaluation call.
+"""The parser: from a model and sentences to analyses. Service, commands and evaluation call it.
 
-A sentence goes through the coarse pass, the members' tensors and a decoder. One the grammar has
-no analysis of is given to the coarser fallback grammar, and in the last resort gets the best
-sequence of partial analyses, typed as such.
+A sentence goes through the coarse pass, the members' tensors and a decoder. If the grammar has no
+analysis, the coarser fallback grammar tries. If that fails too, the answer is the best sequence of
+partial analyses, with the status `partial`.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -49,11 +49,11 @@ from lpcfg.trees.binarize import binarize
 from lpcfg.trees.tree import Tree
 
 LONGEST = 2000
-"""Words of a sentence: charts grow with their square, and nobody writes longer ones."""
+"""The most words of a sentence. Charts grow with the square of the length."""
 ROUNDING = 2e-4
 """What float32 may do to log p(x): five times the largest error on 24 sentences of gum/dev."""
 FRAGMENT = "FRAG"
-"""The label over pieces that no analysis spans."""
+"""The label over partial analyses."""
 
 
 class _Stage:
@@ -83,7 +83,10 @@ class _Stage:
             self._log_root = np.log(coarse.c_one)
 
     def tree_probability(self, chart: Chart) -> tuple[int, float]:
-        """p(tree) of a chart that holds one tree with its words' weights, as sign and log."""
+        """Compute p(tree) of a chart that holds one tree with its words' weights.
+
+        Return sign and log.
+        """
         coarse = (
             np.log(chart.inside[chart.entry >= 0]).sum()
             + self._log_q[chart.rule].sum()
@@ -100,7 +103,7 @@ class _Stage:
         tries: int,
         stop: Stop,
     ) -> Pruned | Unfinished:
-        """The chart of the words, whose preterminals are numbered as the model's own."""
+        """Build the chart of the words. Preterminals have the numbers of the main grammar."""
         if self.shift:
             emissions = replace(emissions, symbol=emissions.symbol + np.int32(self.shift))
         return self.coarse.prune(emissions, thresholds, limits, tries=tries, stop=stop)
@@ -117,7 +120,7 @@ class Examined(NamedTuple):
 
 
 class Parser:
-    """Analyses under one model. Several threads may use one parser at a time."""
+    """Analyses sentences under one model. Several threads may use one parser at a time."""
 
     def __init__(
         self,
@@ -139,7 +142,7 @@ class Parser:
 
     @classmethod
     def load(cls, reference: str, store: str | Path) -> "Parser":
-        """The parser of a stored model, verified."""
+        """Load and verify a stored model, and create its parser."""
         stored = load(reference, store)
         return cls(from_bundle(stored), reference=stored.reference)
 
@@ -149,10 +152,10 @@ class Parser:
         options: Options = Options(),  # noqa: B008 (frozen)
         stop: Stop | None = None,
     ) -> list[Analysis]:
-        """One analysis a sentence, in order.
+        """Parse sentences: one analysis for each, in order.
 
-        Only what no sentence can have raises: wrong options, tags for another number of tokens,
-        constraints outside of the sentence or with a label that the model does not have.
+        An exception is raised only for wrong use: invalid options, tags for another number of
+        tokens, constraints outside the sentence or with a label that the model does not have.
         """
         stop = stop or Stop()
         _check_options(options)
@@ -177,7 +180,7 @@ class Parser:
         )
 
     def _pruned(self, sentence: Sentence, stop: Stop) -> tuple[_Stage, Pruned] | Analysis:
-        """The chart of the first grammar that spans the sentence, or what is answered instead."""
+        """Build the chart of the first grammar that spans the sentence, or glue pieces."""
         stop.check()
         if not sentence.tokens:
             return _failed(sentence, "there are no tokens: send at least one word")
@@ -201,7 +204,7 @@ class Parser:
             if isinstance(found, Pruned):
                 return stage, found
             unfinished = stage, found
-            # the fallback has one chance, with the estimates that the grammar itself had last
+            # the fallback gets one try, with the widest estimates of the grammar itself
             thresholds, tries = thresholds.wider(TRIES - 1), 1
         if sentence.constraints:
             return _failed(sentence, "no analysis has all constituents asked for: ask for fewer")
@@ -274,9 +277,9 @@ class Parser:
         calibrated: bool = True,
         stop: Stop | None = None,
     ) -> Marginals:
-        """Labelled spans whose probability reaches the threshold, of all spans or of those asked.
+        """Return labelled spans with a probability of at least the threshold.
 
-        With `raw`, the grammar's own symbols instead of people's labels.
+        With `spans`, only these are returned; with `raw`, the grammar's own symbols replace labels.
         """
         analysis = self._pruned(sentence, stop or Stop())
         if isinstance(analysis, Analysis):
@@ -299,7 +302,7 @@ class Parser:
     def tree_probability(
         self, trees: Sequence[Tree], stop: Stop | None = None
     ) -> list[TreeProbability]:
-        """log p(tree), log p(its sentence) and log p(tree | sentence) of normalized trees."""
+        """Compute log p(tree), log p(sentence) and log p(tree | sentence) of normalized trees."""
         stop = stop or Stop()
         return [self._tree_probability(tree, stop) for tree in trees]
 
@@ -339,7 +342,7 @@ class Parser:
         stage: _Stage,
         found: Unfinished,
     ) -> Analysis:
-        """Analyses of pieces side by side, under a label of their own."""
+        """Join partial analyses under one label."""
         chart = found.chart
         pieces = decode.cover(found, stage.coarse.log_rules(chart))
         words = as_words(sentence)
@@ -379,7 +382,7 @@ def _check_options(options: Options) -> None:
 
 
 def _distinct(answers: Answers, options: Options, stop: Stop) -> list[Derivation]:
-    """The best derivations of up to k trees that differ once they are restored."""
+    """Find the best derivations of up to k trees that differ once they are restored."""
     if options.k == 1:
         return [decode.best(answers.posteriors, options.objective)]
     chosen: dict[Tree, Derivation] = {}
@@ -392,7 +395,7 @@ def _distinct(answers: Answers, options: Options, stop: Stop) -> list[Derivation
 
 
 def _likeliest(emissions: Emissions, word: int) -> int:
-    """The preterminal with the largest weight over a word."""
+    """Find the preterminal with the largest weight over a word."""
     candidates = slice(emissions.start[word], emissions.start[word + 1])
     return int(emissions.symbol[candidates][emissions.weight[candidates].argmax()])
 
@@ -406,7 +409,7 @@ def _failed(sentence: Sentence, reason: str) -> Analysis:
 
 
 def _limits(constraints: Sequence[Constraint], labels: Labels, n: int) -> Limits | None:
-    """Closes every cell that crosses a constraint, and admits there what has its label."""
+    """Close every cell that crosses a constraint, and admit only its label at its span."""
     if not constraints:
         return None
     limits = Limits(

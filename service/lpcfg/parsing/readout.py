@@ -1,7 +1,7 @@
-"""Derivations of a chart as people see them: restored trees, labelled spans, tags, probabilities.
+"""Read derivations of a chart as restored trees, labelled spans, tags and probabilities.
 
-A symbol stands for its chain of labels, so an item `S|VP` is an S and a VP over the same words,
-and the posterior of a label over a span is the sum over all items there that have it.
+A symbol stands for its chain of labels: an item `S|VP` is an S and a VP over the same words. The
+posterior of a label over a span is the sum over all items there that have the label.
 """
 
 import math
@@ -22,7 +22,7 @@ from lpcfg.trees.binarize import split_chain
 from lpcfg.trees.tree import Tree
 
 _TINY = 1e-300
-# Square brackets keep their spelling, as in the treebanks.
+# Square brackets keep their own spelling, as in the treebanks.
 _SPELLED_OUT = str.maketrans({"(": "-LRB-", ")": "-RRB-", "{": "-LCB-", "}": "-RCB-"})
 
 
@@ -30,8 +30,8 @@ _SPELLED_OUT = str.maketrans({"(": "-LRB-", ")": "-RRB-", "{": "-LCB-", "}": "-R
 class Labels:
     """The labels in every symbol: its chain, top first; none in intermediate symbols.
 
-    Labels are numbered, those of constituents and those of tags apart: `numbers[start[a] :
-    start[a + 1]]` are symbol a's, and has[l, a] says that a has label l.
+    Labels of constituents and of tags are numbered separately. The labels of symbol a are
+    `numbers[start[a] : start[a + 1]]`, and has[l, a] is True if a has label l.
     """
 
     chains: tuple[tuple[str, ...], ...]
@@ -56,13 +56,13 @@ class Labels:
 
     @cached_property
     def seen(self) -> Bools:
-        """Symbols that are constituents: not intermediate, not bare tags."""
+        """Symbols that are constituents: neither intermediate nor plain tags."""
         labels = np.array([k for (_, is_tag), k in self.ids.items() if not is_tag], np.intp)
         seen: Bools = np.logical_or.reduce(self.has[labels], axis=0)
         return seen
 
     def spelled(self, symbols: Ints) -> tuple[Longs, Ints, Sequence[str]]:
-        """Every label of constituents in these symbols: whose it is, its number, and all names."""
+        """List every constituent label in these symbols: its owner, its number, and all names."""
         sizes = self.start[symbols + 1] - self.start[symbols]
         rows = np.repeat(np.arange(len(symbols)), sizes)
         first = np.cumsum(sizes) - sizes
@@ -71,7 +71,7 @@ class Labels:
         return rows[is_label], number[is_label], [name for name, _ in self.ids]
 
     def with_label(self, label: str, *, pointer: str = "") -> Bools:
-        """Symbols that have this label above words; `pointer` says who asks."""
+        """Find the symbols that have this label above words. Errors use `pointer`."""
         if (label, False) not in self.ids:
             known = sorted(name for name, is_tag in self.ids if not is_tag)
             raise InputError(
@@ -84,9 +84,9 @@ class Labels:
     def trees(
         self, chart: kernels.Chart, items: Sequence[int], words: Sequence[str]
     ) -> tuple[Tree, ...]:
-        """What items in pre-order stand for: chains unfolded, intermediate symbols spliced out.
+        """Build the trees of items in pre-order: unfold chains, splice out intermediate symbols.
 
-        Several trees where the topmost symbol is itself an intermediate one.
+        There are several trees if the topmost symbol is itself intermediate.
         """
         at = np.array(items)
         left = iter(reversed(words))
@@ -110,7 +110,7 @@ class Labels:
 
 @dataclass(frozen=True, eq=False)
 class Answers:
-    """Reads trees and probabilities off the chart of one sentence."""
+    """Reads trees and probabilities from the chart of one sentence."""
 
     sentence: Sentence
     labels: Labels
@@ -119,12 +119,12 @@ class Answers:
     calibration: MonotoneMap | None
 
     def tree(self, derivation: Derivation) -> Tree:
-        """The derivation's tree."""
+        """Build the derivation's tree."""
         words = as_words(self.sentence)
         return self.labels.trees(self.posteriors.pruned.chart, derivation.items, words)[0]
 
     def parse(self, derivation: Derivation) -> Parse:
-        """The derivation with log p(tree) and the probability of every constituent."""
+        """Build the parse: tree, log p(tree), and the probability of every constituent."""
         sign, log = self._probability(derivation)
         return Parse(
             tree=self.tree(derivation),
@@ -135,12 +135,12 @@ class Answers:
         )
 
     def tokens(self, derivation: Derivation) -> tuple[Token, ...]:
-        """The sentence's tokens with the derivation's tags."""
+        """Return the sentence's tokens with the derivation's tags."""
         chart = self.posteriors.pruned.chart
         items = np.array([t for t in derivation.items if chart.entry[t] >= 0])
         symbols = chart.symbol[items]
         last = np.cumsum(self.labels.start[symbols + 1] - self.labels.start[symbols]) - 1
-        # every word has one tag, so that its tags' votes are shares of their sum
+        # every word has one tag, so its tags' votes are divided by their sum
         leaves = np.flatnonzero(chart.entry >= 0)
         votes = np.bincount(chart.start[leaves], self.posteriors.item[leaves], len(items))
         shares = self._shares(items)[last] / np.maximum(votes, _TINY)
@@ -194,7 +194,7 @@ class Answers:
         return clipped if self.calibration is None else self.calibration.apply(clipped)
 
     def _probability(self, derivation: Derivation) -> tuple[int, float]:
-        """p(tree) as sign and log."""
+        """Compute p(tree) as sign and log."""
         pruned = self.posteriors.pruned
         sign, log = self.probability(kernels.single_tree(pruned.chart, np.array(derivation.items)))
         return sign, log + pruned.taken_out
@@ -227,7 +227,7 @@ class SpanTable:
         grammar: Grammar,
         calibration: MonotoneMap | None,
     ) -> "SpanTable":
-        """Sums over the items that share a label and a span; over symbols where labels is None."""
+        """Sum over the items that share a label and a span, or over symbols if `labels` is None."""
         chart = posteriors.pruned.chart
         names: Sequence[str] = grammar.symbols
         rows, name = np.arange(len(chart.symbol)), chart.symbol
@@ -255,7 +255,7 @@ class SpanTable:
         )
 
     def keys(self, rows: Longs) -> Iterator[tuple[str, int, int]]:
-        """Name, start and end of some rows."""
+        """Yield name, start and end of some rows."""
         for name, start, end in zip(
             self.name[rows].tolist(),
             self.start[rows].tolist(),
@@ -267,7 +267,7 @@ class SpanTable:
     def spans(
         self, threshold: float, asked: Collection[tuple[int, int]] | None
     ) -> tuple[SpanMarginal, ...]:
-        """The rows at or above the threshold, of the spans asked for, outer spans first."""
+        """Return the rows with at least the threshold, for the given spans, outer spans first."""
         whole, found = self.posteriors, []
         for row in np.flatnonzero(self.probability >= threshold).tolist():
             start, end = int(self.start[row]), int(self.end[row])
@@ -288,7 +288,7 @@ class SpanTable:
         return tuple(found)
 
     def cells(self) -> tuple[Cell, ...]:
-        """Every span with the expected number of names over it."""
+        """Return every span with the expected number of names over it."""
         places = np.stack([self.start, -self.end], axis=1)
         distinct, row_of = np.unique(places, axis=0, return_inverse=True)
         expected = np.bincount(row_of, self.uncalibrated, len(distinct))
@@ -299,17 +299,17 @@ class SpanTable:
 
 
 def as_words(sentence: Sentence) -> list[str]:
-    """The caller's own tokens as trees can hold them, and as scoring them finds the same words."""
+    """Return the caller's tokens as trees can hold them, so that scoring finds the same words."""
     return [token.translate(_SPELLED_OUT) for token in sentence.tokens]
 
 
 def places(sentence: Sentence) -> Sequence[tuple[int | None, int | None]]:
-    """Where the sentence's tokens stand in its text, if it has one."""
+    """Return the places of the sentence's tokens in its text, if it has one."""
     return sentence.offsets or [(None, None)] * len(sentence.tokens)
 
 
 def constituents_of(tree: Tree, sentence: Sentence) -> tuple[Constituent, ...]:
-    """The constituents of a tree whose probabilities nobody knows, in pre-order."""
+    """Return the constituents of a tree in pre-order, without probabilities."""
     place = places(sentence)
     found: list[Constituent] = []
     word = 0

@@ -1,8 +1,8 @@
-"""What people ask and what they are answered: plain values, shared by commands and service.
+"""Requests and results of parsing: plain values, shared by commands and service.
 
-Spans are half-open. `start` and `end` of constituents count tokens; of tokens and sentences, code
-points of the text they come from (None where there is no text). Probabilities are in [0, 1],
-calibrated where the model is; logs are natural.
+Spans are half-open. `start` and `end` of constituents count tokens; those of tokens and sentences
+count code points of their text (None without a text). Probabilities are in [0, 1], and calibrated
+if the model is; logs are natural.
 """
 
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ Status = Literal["parsed", "partial", "failed"]
 
 @dataclass(frozen=True, slots=True)
 class Constraint:
-    """The analysis must have a constituent over [start, end), with this label if one is given."""
+    """A constituent the analysis must have: over [start, end), with this label if given."""
 
     start: int
     end: int
@@ -24,10 +24,10 @@ class Constraint:
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """A sentence to analyse: the caller's own tokens, with what the caller knows of them.
+    """A sentence to analyse: the caller's own tokens, with tags and constraints the caller knows.
 
-    `forms` are the tokens as the treebanks write them (brackets, quotes); `offsets` are the
-    tokens' places in `text`, which begins at `start` of what the caller sent.
+    `forms` are the tokens as the treebanks write them (brackets, quotes); `offsets` are the tokens'
+    places in `text`, which begins at `start` of the text that was sent.
     """
 
     tokens: tuple[str, ...]
@@ -43,7 +43,7 @@ class Sentence:
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How to analyse: `k` trees under an objective, raw or calibrated probabilities."""
+    """Options of parsing: `k` trees under an objective, with calibrated or raw probabilities."""
 
     k: int = 1
     objective: str = "max-rule"
@@ -52,7 +52,7 @@ class Options:
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A token with the tag it has in the best tree, and that tag's probability."""
+    """A token with its tag in the best tree, and that tag's probability."""
 
     text: str
     start: int | None
@@ -63,7 +63,7 @@ class Token:
 
 @dataclass(frozen=True, slots=True)
 class Constituent:
-    """A labelled span of a tree and how likely it is to be right."""
+    """A labelled span of a tree, and the probability that it is right."""
 
     label: str
     start: int
@@ -77,7 +77,7 @@ class Constituent:
 class Parse:
     """A tree, its score under the objective, and log p(tree) with its sign.
 
-    Constituents are those of the tree, in pre-order, tags of words left out.
+    Constituents are those of the tree, in pre-order, without the tags of words.
     """
 
     tree: Tree
@@ -89,7 +89,7 @@ class Parse:
 
 @dataclass(frozen=True, slots=True)
 class Analysis:
-    """The answer to one sentence. Partial and failed ones say why in `reason`."""
+    """The answer to one sentence. A partial or failed one has a `reason`."""
 
     sentence: Sentence
     status: Status
@@ -153,8 +153,8 @@ class Marginals:
 class TreeProbability:
     """log p(tree), log p(sentence) and log p(tree | sentence), with the tree's sign.
 
-    Where p(tree) is zero, `reason` says which rule or word is missing; a value that does not
-    apply is None.
+    If p(tree) is zero, `reason` names the missing rule or word. A value that does not apply is
+    None.
     """
 
     log_probability: float | None

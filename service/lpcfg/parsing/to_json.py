@@ -1,7 +1,7 @@
-"""Answers as JSON: what `lpcfg parse --output json` prints and the service sends.
+"""Results as JSON: printed by `lpcfg parse --output json`, and sent by the service.
 
-Trees are Penn brackets with words as treebanks write them (`-LRB-`); the caller's own characters
-are those of the tokens.
+Trees are Penn brackets with words as treebanks write them (`-LRB-`). Tokens have the caller's own
+characters.
 """
 
 from typing import Any
@@ -13,7 +13,7 @@ Json = dict[str, Any]
 
 
 def analysis_json(analysis: Analysis) -> Json:
-    """One sentence with its tokens and trees."""
+    """Return one sentence with its tokens and trees as JSON."""
     sentence = analysis.sentence
     return {
         "id": sentence.id,
@@ -60,7 +60,7 @@ def _parse_json(parse: Parse) -> Json:
 
 
 def marginals_json(marginals: Marginals) -> Json:
-    """Labelled spans with their posteriors, and how many constituents each cell is to have."""
+    """Return labelled spans with their posteriors, and the expected constituents of each cell."""
     return {
         "status": marginals.status,
         "reason": marginals.reason,
@@ -86,7 +86,7 @@ def marginals_json(marginals: Marginals) -> Json:
 
 
 def tree_probability_json(found: TreeProbability) -> Json:
-    """How probable a tree is, or why it is not."""
+    """Return the probability of a tree as JSON, or the reason why it has none."""
     return {
         "log_probability": found.log_probability,
         "sign": found.sign,

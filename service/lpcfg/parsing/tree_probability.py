@@ -1,7 +1,7 @@
-"""The probability of a given tree: its rules and words, looked up in a grammar.
+"""Compute the probability of a given tree: look up its rules and words in a grammar.
 
-What the grammar lacks is told in brackets as in the caller's tree, never in symbols of s-trees:
-`(S NP (VP VBD))` is an S over an NP and a VP that is over a VBD alone.
+Gaps in the grammar are shown in brackets as in the caller's tree, never in symbols of s-trees: `(S
+NP (VP VBD))` is an S over an NP and a VP that is over a VBD alone.
 """
 
 from collections.abc import Iterator, Sequence
@@ -16,21 +16,21 @@ from lpcfg.trees.binarize import LEAF_MARK, SIBLING_MARK, is_intermediate, split
 from lpcfg.trees.tree import Tree
 
 _SHOWN = 8
-"""A reason has no more parts than this, and of a node no more children and words."""
+"""The most parts of a reason, and the most children and words it shows of a node."""
 
 
 @dataclass(frozen=True, eq=False)
 class Missing:
-    """What a tree needs and the grammar does not have; `nodes` of the tree, in pre-order."""
+    """A rule, word or root the grammar lacks for a tree. `nodes` are its places, in pre-order."""
 
     reason: str
     nodes: tuple[int, ...]
 
 
 def tree_chart(grammar: Grammar, stree: Tree, emissions: Emissions) -> Chart | Missing:
-    """The chart that holds an s-tree alone, or all that the grammar lacks for it.
+    """Build the chart that holds only an s-tree, or list what the grammar lacks for it.
 
-    Its inside values are the words' weights, and nothing at other items.
+    Its inside values are the words' weights; other items have none.
     """
     nodes = list(stree.nodes())
     n_items = len(nodes)
@@ -39,7 +39,7 @@ def tree_chart(grammar: Grammar, stree: Tree, emissions: Emissions) -> Chart | M
     edges: list[tuple[int, int, int]] = []
     done: list[int] = []
     word = emissions.length
-    # backwards, so that an item stands after those it is made of
+    # backwards, so that an item comes after those it is made of
     for item, node in enumerate(reversed(nodes)):
         symbol[item] = _symbol(grammar, node)
         if node.is_leaf:
@@ -74,19 +74,19 @@ def tree_chart(grammar: Grammar, stree: Tree, emissions: Emissions) -> Chart | M
 
 
 def never_a_root(stree: Tree) -> Missing:
-    """What is said of a tree that the grammar can build, but only below others."""
+    """Describe a tree that the grammar can build, but only below other nodes."""
     return Missing(f"`{_brackets(split_chain(stree.label), ())}` is never a root", (0,))
 
 
 def _row(emissions: Emissions, word: int, symbol: int) -> int | None:
-    """The row of a word's emissions that has this symbol."""
+    """Find the row of a word's emissions that has this symbol."""
     first, last = int(emissions.start[word]), int(emissions.start[word + 1])
     found = np.flatnonzero(emissions.symbol[first:last] == symbol)
     return first + int(found[0]) if len(found) else None
 
 
 def _symbol(grammar: Grammar, node: Tree) -> int:
-    """The grammar's number of a node's symbol: marked leaves, unmarked rare siblings; or -1."""
+    """Find the grammar's number of a node's symbol (a marked leaf, or a rare sibling's), or -1."""
     ids = grammar.symbol_ids
     if node.is_leaf:
         return ids.get(node.label + LEAF_MARK, ids.get(node.label, -1))
@@ -95,7 +95,7 @@ def _symbol(grammar: Grammar, node: Tree) -> int:
     return ids.get(node.label, -1)
 
 
-# What is missing, and where: looked for only once something is known to be ------------------------
+# Diagnosis: runs only on trees that are known to have something missing ---------------------------
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,8 +103,8 @@ class _Part:
     """A node of an s-tree with all that binarization and collapsing made of it.
 
     `chain` are the labels it stands for, the top one at `place` in the tree's pre-order; `joints`
-    are the nodes that join its first two children, three, and so on, itself the last; `word` is
-    the number of its first word.
+    are the nodes that join its first two children, three, and so on, itself the last; `word` is the
+    number of its first word.
     """
 
     node: Tree
@@ -149,8 +149,7 @@ def _missing(grammar: Grammar, stree: Tree, emissions: Emissions) -> Missing:
 def _lacking(
     grammar: Grammar, labels: AbstractSet[str], part: _Part, emissions: Emissions
 ) -> Iterator[tuple[int, str]]:
-    """What a node needs and the grammar does not have, each with its place; nothing that follows
-    from what one of its children needs."""
+    """Yield the gaps at a node, each with its place, without those that follow from a child's."""
     chain, bottom = part.chain, part.place + len(part.chain) - 1
     symbol = _symbol(grammar, part.node)
     unknown = [k for k, label in enumerate(chain) if label not in labels]
@@ -172,7 +171,7 @@ def _lacking(
 
 
 def _rule(part: _Part, at: int) -> str:
-    """The rule of a node that cannot be built beyond its first `at` children."""
+    """Write the rule of a node that cannot be built beyond its first `at` children."""
     chain = part.chain if at == len(part.joints) else part.chain[-1:]
     children, first = part.children, 0
     if len(children) > _SHOWN:
@@ -185,7 +184,7 @@ def _rule(part: _Part, at: int) -> str:
 
 
 def _brackets(chain: Sequence[str], inner: Sequence[str]) -> str:
-    """`(S (VP VBD NP))` for the chain S, VP over VBD and NP; over nothing `(S VP)`, or `VP`."""
+    """Write `(S (VP VBD NP))` for the chain S, VP over VBD, NP; over nothing `(S VP)` or `VP`."""
     *above, bottom = chain
     text = f"({' '.join((bottom, *inner))})" if inner else bottom
     for label in reversed(above):
@@ -194,7 +193,7 @@ def _brackets(chain: Sequence[str], inner: Sequence[str]) -> str:
 
 
 def _quoted(node: Tree) -> str:
-    """The words of a node, those in the middle left out where they are many."""
+    """Quote the words of a node, without those in the middle if there are many."""
     words = node.tokens()
     if len(words) > _SHOWN:
         words = [*words[: _SHOWN - 3], "…", *words[-2:]]
