@@ -43,7 +43,7 @@ def test_with_magnitudes_the_benchmark_decodes_as_the_parser_does() -> None:
         assert signed.tree(sentence, magnitudes=True) == found.parses[0].tree
 
 
-def test_only_undivided_marginals_depend_on_the_sign_of_p() -> None:
+def test_only_undivided_marginals_depend_on_the_sign_of_the_probability() -> None:
     model = small_models.spectral()
     other = flipped(model)
     one, two = Signed(model, Parser(model)), Signed(other, Parser(other))
@@ -124,7 +124,7 @@ def test_a_page_without_the_marks_is_left_as_it_is(tmp_path: Path) -> None:
     assert page.read_text(encoding="utf-8") == "by hand\n"
 
 
-def test_the_papers_em_takes_nineteen_times_as_long() -> None:
+def test_the_papers_em_takes_nineteen_times_as_long_as_spectral() -> None:
     """NAACL 2013, section 4.2: "a factor of almost 19", for m = 32."""
     em, spectral = (estimators.PAPER_MINUTES[name][32] for name in ("em", "spectral"))
     assert 18.5 < em / spectral < 19

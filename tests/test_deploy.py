@@ -72,7 +72,7 @@ def objects(manifests: Path) -> dict[str, Any]:
     return {one["kind"]: one for one in yaml.safe_load_all(manifests.read_text())}
 
 
-def test_manifests_are_what_kubernetes_accepts(manifests: Path) -> None:
+def test_kubernetes_accepts_the_manifests(manifests: Path) -> None:
     run(tool("kubernetes-validate"), "--strict", "-k", KUBERNETES, manifests)
     kinds = objects(manifests).keys()
     assert kinds >= {
@@ -105,7 +105,7 @@ def test_pods_are_restricted_and_probed(manifests: Path) -> None:
     assert container["resources"].keys() == {"requests", "limits"}
 
 
-def test_the_whole_of_the_objects_is_about_the_same_pods(manifests: Path) -> None:
+def test_all_objects_select_the_same_pods(manifests: Path) -> None:
     found = objects(manifests)
     pods = found["Deployment"]["spec"]["template"]["metadata"]["labels"]
     for selector in (
@@ -136,7 +136,7 @@ def test_alerts_parse_and_fire_when_they_should() -> None:
     run(promtool, "test", "rules", DEPLOY / "prometheus-rules-test.yaml")
 
 
-def test_alerts_and_dashboard_use_metrics_there_are() -> None:
+def test_alerts_and_dashboard_use_existing_metrics() -> None:
     metrics = Metrics(Admission(1, 1, 1.0), Cache(0))
     exposed = set(re.findall(r"^# TYPE (\w+)", metrics.text([]).decode(), re.MULTILINE))
     exposed |= {f"{name}_bucket" for name in exposed}

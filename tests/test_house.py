@@ -118,7 +118,7 @@ def all_imports() -> Iterator[tuple[Path, str, str]]:
             yield path, name, f"service/lpcfg/{path}:{line}"
 
 
-def test_every_module_has_a_place_in_the_drawing() -> None:
+def test_every_module_has_a_place_in_the_rooms() -> None:
     assert {room(path) for path in sources()} <= set(ROW)
     assert not [
         str(path)
@@ -168,7 +168,7 @@ def test_imports_inside_rooms_point_one_way() -> None:
     assert not wrong
 
 
-def test_only_the_package_itself_hands_on_names() -> None:
+def test_only_the_package_itself_re_exports_names() -> None:
     """Every other __init__ holds a docstring alone; the one of cli also has its main function."""
     assert not [
         str(path)
@@ -330,7 +330,7 @@ def test_the_drawing_in_the_readme_is_the_package() -> None:
         assert (ROOT / line.split()[0]).is_dir(), line
 
 
-def test_every_dependency_is_locked_and_both_locks_agree() -> None:
+def test_every_dependency_is_locked_and_both_lock_files_agree() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     groups = project["dependency-groups"]
     extras = project["project"].get("optional-dependencies", {}).values()

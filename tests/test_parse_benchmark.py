@@ -25,7 +25,7 @@ def arguments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 @pytest.mark.usefixtures("arguments")
-def test_it_measures_what_it_says(
+def test_the_benchmark_measures_every_part(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     started: list[str] = []
@@ -53,7 +53,9 @@ def test_it_measures_what_it_says(
     assert {"coarse_ms", "fine_ms", "decode_ms", "python_ms"} <= records[0].keys()
 
 
-def test_only_the_profile(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_benchmark_can_print_only_the_profile(
+    arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
     arguments.append("--profile")
     arguments.remove("--json")
     parse.main()
@@ -75,12 +77,12 @@ def test_a_model_that_is_wrong_is_not_timed(monkeypatch: pytest.MonkeyPatch) -> 
         parse.check_agreement(model, small_models.trees())
 
 
-def test_counts_are_checked_as_well() -> None:
+def test_the_benchmark_checks_models_of_counts_too() -> None:
     model: Model = small_models.counts()
     parse.check_agreement(model, small_models.trees())
 
 
-def test_a_start_is_told_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_start_is_measured_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A process that prints three figures stands in for one that compiles for a minute."""
     monkeypatch.setattr(parse, "START", "print(0.5, 0.25, 1.0)")
     record = parse.start("small", tmp_path, ["The", "cat"], "warm")

@@ -27,7 +27,7 @@ def test_the_environment_sets_every_setting(monkeypatch: pytest.MonkeyPatch) -> 
     assert settings.host == "127.0.0.1"
 
 
-def test_what_is_given_comes_before_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_arguments_come_before_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LPCFG_PORT", "9000")
     monkeypatch.setenv("LPCFG_HOST", "::1")
     settings = read_settings(port=9001, host=None)
@@ -64,7 +64,7 @@ def test_all_wrong_values_are_named_together(monkeypatch: pytest.MonkeyPatch) ->
         read_settings()
 
 
-def test_every_setting_is_documented_as_it_is() -> None:
+def test_every_setting_is_documented_with_its_default() -> None:
     rows = [
         [cell.strip(" `") for cell in line.strip("|").split(" | ")]
         for line in TABLE.read_text(encoding="utf-8").splitlines()

@@ -123,7 +123,7 @@ def test_help_imports_nothing_heavy() -> None:
     assert done.returncode == 0
 
 
-def test_nothing_asked_shows_the_help_and_is_wrong_usage(
+def test_no_arguments_show_the_help_and_are_wrong_usage(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert main([]) == 2
@@ -216,7 +216,7 @@ def test_a_closed_stream_is_an_empty_one(closed: str, small_store: str) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, expected, "")
 
 
-def test_a_file_name_that_is_not_utf8_can_be_told(small_store: str) -> None:
+def test_a_file_name_that_is_not_utf8_is_printed_escaped(small_store: str) -> None:
     done = run("parse", "small", "\udcff.txt", "--store", small_store)
     assert done.returncode == 1
     assert done.stderr == (
@@ -325,7 +325,7 @@ def test_train_publishes_and_prints_name_stages_and_scores(
         (["--name", "No Name"], " for --name: expected a model name of 1 to 64 characters"),
     ],
 )
-def test_options_of_train_that_cannot_be_are_wrong_usage(
+def test_impossible_options_of_train_are_wrong_usage(
     options: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     command = ["train", str(SMALL), "--name", "mine", "--store", str(tmp_path), *options]
@@ -346,7 +346,7 @@ def test_options_of_train_that_cannot_be_are_wrong_usage(
         ("[[members]]\nstates = 0", "{file}: expected `states` of at least 1, got 0"),
     ],
 )
-def test_what_a_configuration_file_cannot_say_is_a_failure(
+def test_an_invalid_configuration_file_is_a_failure(
     content: str | None, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file, store = tmp_path / "config.toml", tmp_path / "store"
@@ -358,7 +358,7 @@ def test_what_a_configuration_file_cannot_say_is_a_failure(
     assert not store.exists()
 
 
-def test_train_knows_before_it_learns_that_it_cannot_publish(
+def test_train_fails_before_it_learns_if_it_cannot_publish(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "file").touch()
@@ -369,7 +369,7 @@ def test_train_knows_before_it_learns_that_it_cannot_publish(
     assert shown.count("\n") == 1
 
 
-def test_estimators_are_those_that_there_are() -> None:
+def test_the_option_lists_every_estimator() -> None:
     assert tuple(Estimator) == tuple(ESTIMATORS)
     assert tuple(LmEstimator) == get_args(lm.Estimator)
 
@@ -399,7 +399,7 @@ def test_evaluate_prints_the_keys_that_scripts_rely_on(
     assert printed["failures"] == 0
 
 
-def test_objectives_are_those_of_the_decoder() -> None:
+def test_the_option_lists_every_objective() -> None:
     assert tuple(Objective) == OBJECTIVES
 
 
@@ -529,7 +529,7 @@ def test_parse_draws_one_picture_a_line(
         (b"\x1f\x8b torn", [], "expected a whole gzip file"),
     ],
 )
-def test_parse_refuses_what_it_cannot_read(
+def test_parse_refuses_unreadable_input(
     content: bytes,
     options: list[str],
     message: str,
@@ -543,7 +543,7 @@ def test_parse_refuses_what_it_cannot_read(
     assert message in capsys.readouterr().err
 
 
-def test_score_says_how_probable_trees_are_or_why_not(
+def test_score_prints_log_probabilities_or_the_reason(
     small_store: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "trees.mrg"
@@ -583,7 +583,7 @@ def test_tree_probability_says_where_brackets_are_wrong(
     assert f"lpcfg: error: {file}:" in capsys.readouterr().err
 
 
-def test_sampling_training_and_scoring_show_the_error_shrink_with_the_root_of_the_sample(
+def test_sampling_training_scoring_show_error_shrink_as_root_of_sample(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Theorem 8, with nothing but commands."""
@@ -640,7 +640,7 @@ def test_language_models_are_trained_and_evaluated(
     [["--estimator", "guess"], ["--states", "0"], ["--seed", "-1"], ["--min-count", "0"]],
     ids=lambda options: options[0],
 )
-def test_options_of_lm_train_that_cannot_be_are_wrong_usage(
+def test_impossible_options_of_lm_train_are_wrong_usage(
     options: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     command = ["lm", "train", str(SMALL), "--dev", str(SMALL), "--output", str(tmp_path / "lm.npz")]
@@ -648,7 +648,7 @@ def test_options_of_lm_train_that_cannot_be_are_wrong_usage(
     assert f"Invalid value for '{options[0]}'" in capsys.readouterr().err
 
 
-def test_lm_train_knows_before_it_learns_that_it_cannot_write(
+def test_lm_train_fails_before_it_learns_if_it_cannot_write(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     nowhere = tmp_path / "no" / "lm.npz"

@@ -61,7 +61,7 @@ def plain(case: Case, words: Sequence[str]) -> Pcfg:
 
 
 @given(cases(members=0))
-def test_with_nothing_left_out_it_is_the_plain_pcfg(case: Case) -> None:
+def test_without_pruning_the_coarse_pass_is_the_plain_pcfg(case: Case) -> None:
     places = [str(w) for w in range(case.emissions.length)]
     probability = plain(case, places).inside(places)
     found = case.prune()
@@ -71,7 +71,7 @@ def test_with_nothing_left_out_it_is_the_plain_pcfg(case: Case) -> None:
 
 
 @given(cases(members=0))
-def test_with_nothing_left_out_every_posterior_is_the_exact_engines(case: Case) -> None:
+def test_without_pruning_every_posterior_equals_the_exact_engines(case: Case) -> None:
     found, right = pruned(case), oracle(case)
     assert found.log_probability == pytest.approx(right.probability.log, abs=ROUNDING)
     items = dict(zip(item_keys(found.chart), found.item.tolist(), strict=True))
@@ -85,7 +85,7 @@ def test_with_nothing_left_out_every_posterior_is_the_exact_engines(case: Case) 
 
 
 @given(cases(members=0), st.floats(1e-3, 0.3), st.floats(1e-3, 0.3))
-def test_what_is_likely_enough_stays_and_nothing_else(
+def test_only_items_and_edges_above_the_thresholds_stay(
     case: Case, least_item: float, least_edge: float
 ) -> None:
     whole, right = pruned(case), oracle(case)
@@ -132,7 +132,7 @@ def test_estimates_fall_until_there_is_an_analysis(case: Case, size: float) -> N
     assert item_keys(found.chart) == item_keys(first.chart)
 
 
-def test_without_an_analysis_it_gives_the_pieces_there_are() -> None:
+def test_without_an_analysis_the_partial_chart_is_returned() -> None:
     grammar = Grammar(
         ("S", "A", "B"), 1, np.array([[0, 1, 2]]), ("x", "y"), np.array([[1, 0], [2, 1]])
     )
@@ -154,7 +154,7 @@ def test_a_grammar_without_rules_has_analyses_of_single_words() -> None:
 
 
 @given(cases(members=0), st.integers(0, 2**32 - 1))
-def test_limits_leave_out_what_they_forbid_and_nothing_else(case: Case, seed: int) -> None:
+def test_limits_remove_only_forbidden_items(case: Case, seed: int) -> None:
     rng = np.random.default_rng(seed)
     n, symbols = case.emissions.length, case.grammar.n_symbols
     limits = Limits(
@@ -184,7 +184,7 @@ def test_limits_leave_out_what_they_forbid_and_nothing_else(case: Case, seed: in
 
 
 @given(cases(members=0))
-def test_log_rules_are_logs_of_the_rules_probabilities(case: Case) -> None:
+def test_log_rules_are_the_logs_of_rule_probabilities(case: Case) -> None:
     found = pruned(case)
     logs = coarse_of(case.coarse).log_rules(found.chart)
     np.testing.assert_allclose(logs, np.log(case.coarse.parent[found.chart.rule]), atol=ROUNDING)
@@ -217,7 +217,7 @@ def test_long_sentences_neither_underflow_nor_overflow(n: int) -> None:
     assert (np.abs(at_word - 1) < 1e-6).all()
 
 
-def test_rules_stand_by_their_children() -> None:
+def test_rules_are_grouped_by_their_children() -> None:
     rng = np.random.default_rng(3)
     grammar = random_grammar(rng, 2, 2, 9)
     tables = coarse_tables(grammar, rng.random(grammar.n_rules), np.ones(grammar.n_symbols))
@@ -246,7 +246,7 @@ class Unwanted(Stop):
 
 
 @pytest.mark.parametrize("compiled", [True, False])
-def test_a_chart_is_left_as_it_is_once_nobody_wants_it(
+def test_building_a_chart_stops_when_it_is_cancelled(
     compiled: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     case = random_case(np.random.default_rng(0), ["x", "x", "x"])

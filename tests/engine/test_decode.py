@@ -115,7 +115,7 @@ def test_the_best_derivation_has_the_highest_score(objective: str, posteriors: P
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
 @given(charts(max_words=4))
-def test_k_best_is_worked_out_as_it_is_asked_for(objective: str, posteriors: Posteriors) -> None:
+def test_k_best_computes_only_what_is_requested(objective: str, posteriors: Posteriors) -> None:
     whole = list(decode.k_best(posteriors, objective))
     for k in range(1, min(len(whole), 6)):
         first = itertools.islice(decode.k_best(posteriors, objective), k)
@@ -125,7 +125,7 @@ def test_k_best_is_worked_out_as_it_is_asked_for(objective: str, posteriors: Pos
 
 
 @given(charts(max_words=3))
-def test_interpreted_it_decodes_the_same(posteriors: Posteriors) -> None:
+def test_decoding_is_the_same_when_kernels_are_interpreted(posteriors: Posteriors) -> None:
     for objective in OBJECTIVES:
         with interpreted():
             found = decode.best(posteriors, objective)
@@ -170,7 +170,7 @@ def unfinished(case: Case) -> tuple[Unfinished, np.ndarray]:
 
 
 @given(cases(members=0))
-def test_pieces_cover_the_sentence_at_the_least_price(case: Case) -> None:
+def test_pieces_cover_the_sentence_at_the_lowest_cost(case: Case) -> None:
     found, log_rules = unfinished(case)
     chart, n = found.chart, found.length
     pieces = decode.cover(found, log_rules)
@@ -219,7 +219,7 @@ def most(found: Unfinished, log_rules: np.ndarray, t: int) -> float:
     )
 
 
-def test_a_word_that_nothing_stands_over_is_an_empty_piece() -> None:
+def test_a_word_under_no_item_is_an_empty_piece() -> None:
     grammar = Grammar(("S", "A"), 1, np.array([[0, 1, 1]]), ("x",), np.array([[1, 0]]))
     coarse = coarse_of(coarse_tables(grammar, np.ones(1), np.array([1.0, 0.0])))
     limits = Limits.none(3)

@@ -125,7 +125,7 @@ def test_a_symbol_that_is_never_a_root_is_not_chosen_as_one(objective: Objective
     assert best.tree.label == "S"
 
 
-def test_there_may_be_no_best_product_although_the_sentence_has_a_probability() -> None:
+def test_no_best_product_may_exist_although_the_sentence_has_a_probability() -> None:
     """Signs cancel: every tree has an X1 or a Y1 in it, whose marginals are zero, and p(x) = 1."""
     grammar = Grammar(
         ("S", "X1", "X2", "Y1", "Y2", "A"),

@@ -109,7 +109,7 @@ class Compared:
 
 
 @given(cases())
-def test_on_a_whole_chart_it_is_the_exact_engine(case: Case) -> None:
+def test_the_fine_pass_on_a_whole_chart_equals_the_exact_engine(case: Case) -> None:
     chart = pruned(case)
     compared = Compared(case.members[0], case.emissions, chart)
     found = signed(case, chart)
@@ -121,14 +121,14 @@ def test_on_a_whole_chart_it_is_the_exact_engine(case: Case) -> None:
 
 
 @given(cases(max_words=3))
-def test_interpreted_it_is_the_exact_engine_too(case: Case) -> None:
+def test_the_interpreted_fine_pass_equals_the_exact_engine(case: Case) -> None:
     with interpreted():
         chart = pruned(case)
         Compared(case.members[0], case.emissions, chart).check(signed(case, chart))
 
 
 @given(cases(members=2))
-def test_a_weight_of_three_is_three_members(case: Case) -> None:
+def test_a_weight_of_three_counts_as_three_members(case: Case) -> None:
     chart = pruned(case)
     found = weighted(case, chart, [3.0, 1.0])
     one, other = case.members
@@ -143,7 +143,7 @@ def test_a_weight_of_three_is_three_members(case: Case) -> None:
 
 
 @given(cases(members=3))
-def test_members_vote_with_magnitudes_that_none_has_above_one(case: Case) -> None:
+def test_votes_are_magnitudes_of_at_most_one(case: Case) -> None:
     chart = pruned(case)
     alone = [signed(replace(case, members=(member,)), chart) for member in case.members]
     assume(all(one.sign for one in alone))
@@ -181,7 +181,7 @@ def test_a_chart_whose_sign_flips_as_a_whole_keeps_its_posteriors(case: Case) ->
 
 
 @given(cases())
-def test_a_member_without_any_probability_leaves_the_coarse_posteriors(case: Case) -> None:
+def test_without_any_member_probability_the_coarse_posteriors_remain(case: Case) -> None:
     chart = pruned(case)
     nothing = replace(case.members[0], c_one=np.zeros_like(case.members[0].c_one))
     found = posteriors(replace(case, members=(nothing,)), chart)
@@ -192,7 +192,7 @@ def test_a_member_without_any_probability_leaves_the_coarse_posteriors(case: Cas
 
 
 @given(cases(), st.floats(1e-3, 0.2), st.floats(1e-3, 0.2))
-def test_what_pruning_changes_is_at_most_what_it_leaves_out(
+def test_pruning_changes_posteriors_by_at_most_the_removed_mass(
     case: Case, least_item: float, least_edge: float
 ) -> None:
     """A derivation is lost only with an item or edge of its own that is left out.
@@ -221,7 +221,7 @@ def test_what_pruning_changes_is_at_most_what_it_leaves_out(
 
 
 @given(cases(max_words=4))
-def test_the_probability_of_a_tree_is_the_exact_engines(case: Case) -> None:
+def test_a_trees_probability_equals_the_exact_engines(case: Case) -> None:
     (member,), emissions = case.members, case.emissions
     words = ["w"] * emissions.length
     bound = magnitudes(member)
@@ -254,7 +254,7 @@ def coarse_log(case: Case, chart: kernels.Chart) -> float:
     return float(rules + words + np.log(case.coarse.c_one[chart.symbol[-1]]))
 
 
-def test_the_mean_of_trees_probabilities_over_members_and_of_none() -> None:
+def test_a_trees_probability_is_the_mean_over_members() -> None:
     rng = np.random.default_rng(5)
     grammar = random_grammar(rng)
     emissions = random_emissions(rng, grammar, ["x", "x"])
@@ -304,7 +304,7 @@ def test_long_sentences_neither_underflow_nor_overflow(n: int, scale: float) -> 
     np.testing.assert_allclose(at_word, 1.0, atol=2 * allowed)
 
 
-def test_clipped_mass_is_what_lies_outside_of_zero_and_one() -> None:
+def test_clipped_mass_is_the_mass_outside_zero_and_one() -> None:
     rng = np.random.default_rng(0)
     grammar = random_grammar(rng)
     case = Case(
@@ -381,15 +381,19 @@ def real_model(
     return small_models.from_real_trees(treebanks, request.param, folder)
 
 
-def test_on_real_grammars_it_is_the_exact_engine(real_model: Model, treebanks: Path) -> None:
+def test_on_real_grammars_the_fine_pass_equals_the_exact_engine(
+    real_model: Model, treebanks: Path
+) -> None:
     check_whole_charts(real_model, small_models.real_sentences(treebanks, 3, 8, 10))
 
 
 @pytest.mark.parametrize("real_model", ["clustering"], indirect=True)
-def test_on_real_grammars_pruning_takes_little(real_model: Model, treebanks: Path) -> None:
+def test_on_real_grammars_pruning_removes_little_probability(
+    real_model: Model, treebanks: Path
+) -> None:
     check_pruned_charts(real_model, small_models.real_sentences(treebanks, 5, 10, 10))
 
 
-def test_on_the_grammar_of_the_examples_it_is_the_exact_engine() -> None:
+def test_on_the_example_grammar_the_fine_pass_equals_the_exact_engine() -> None:
     sentences = [tree.tokens() for tree in small_models.trees()[::6]]
     check_whole_charts(small_models.spectral(), sentences)

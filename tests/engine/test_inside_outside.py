@@ -238,7 +238,7 @@ def test_300_words_equal_a_hidden_markov_chain_in_fractions(flip: int) -> None:
     assert p.log == pytest.approx(log_of(abs(expected)), abs=1e-11)
 
 
-def test_300_words_equal_logs_throughout() -> None:
+def test_300_words_equal_a_computation_in_logs() -> None:
     rng = np.random.default_rng(17)
     grammar = random_grammar(rng, 1, 1, 3)
     tables = random_lpcfg(rng, grammar, [2, 2])

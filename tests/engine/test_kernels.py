@@ -105,7 +105,7 @@ def whole_sentence(words: kernels.Words, context: kernels.Context) -> float:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_the_surroundings_of_a_span_are_those_of_a_hidden_markov_model(seed: int) -> None:
+def test_look_around_equals_a_hidden_markov_model(seed: int) -> None:
     rng = np.random.default_rng(seed)
     n, tags, symbols = int(rng.integers(1, 5)), int(rng.integers(1, 3)), 4
     context, words = random_context(rng, tags, symbols), random_words(rng, n, symbols)
@@ -148,7 +148,7 @@ share = st.floats(1e-3, 0.5)
 
 
 @given(cases(max_words=5), st.builds(Thresholds, share, share, share), st.integers(0, 2**32 - 1))
-def test_they_are_alike_when_pruned_and_limited(
+def test_interpreted_and_compiled_pruned_charts_are_alike(
     case: Case, thresholds: Thresholds, seed: int
 ) -> None:
     rng = np.random.default_rng(seed)
@@ -252,7 +252,7 @@ def test_rescaling_loses_nothing_but_denormal_bits(compiled: bool, values: list[
 
 
 @pytest.mark.parametrize("compiled", [True, False])
-def test_a_contribution_to_an_outside_vector_meets_its_exponent(compiled: bool) -> None:
+def test_a_contribution_to_an_outside_vector_is_scaled_to_its_exponent(compiled: bool) -> None:
     weigh = kernels._weigh if compiled else kernels._weigh.py_func
     down, fresh = np.zeros(1, np.int64), np.ones(1, np.bool_)
     beta = arrays([0.0, 0.0])
@@ -269,7 +269,7 @@ def test_a_contribution_to_an_outside_vector_meets_its_exponent(compiled: bool) 
 
 
 @pytest.mark.parametrize("compiled", [True, False])
-def test_members_of_the_wildest_scales_give_the_same_posteriors(compiled: bool) -> None:
+def test_scaling_a_members_tables_does_not_change_posteriors(compiled: bool) -> None:
     """Scales of symbols between 2⁻³⁰ and 2³⁰ drive α and β out of float32 within a few steps."""
     rng = np.random.default_rng(7)
     case = random_case(rng, ["x"] * (12 if compiled else 5), members=0)
@@ -376,7 +376,7 @@ def test_the_best_tree_of_every_item_is_the_best_of_its_edges(case: Case) -> Non
             assert back[t] == max(totals, key=lambda e: totals[e], default=-1)
 
 
-def test_room_is_made_by_doubling_and_keeps_what_was_there() -> None:
+def test_arrays_grow_by_doubling_and_keep_their_content() -> None:
     for room in (kernels._room, kernels._room.py_func):
         array = np.arange(4.0)
         assert room(array, 4) is array or (room(array, 4) == array).all()

@@ -37,7 +37,7 @@ def test_normal_rows_keep_their_value(row: tuple[list[float], int]) -> None:
     assert not any(values) or 0.5 <= np.abs(normal.values).max() < 1
 
 
-def test_subnormal_rows_are_brought_up() -> None:
+def test_subnormal_rows_are_scaled_up() -> None:
     normal = Scaled.normal(np.array([[5e-324, 1e-323]]), np.array([0]))
     assert normal.values.tolist() == [[0.25, 0.5]]
     assert normal.exponent.tolist() == [-1072]

@@ -41,7 +41,7 @@ def test_attachment_error_by_hand() -> None:
     assert (found.exact_match, found.tag_accuracy, found.failures) == (0.0, 100.0, 0)
 
 
-def test_perfect_tree_has_full_marks() -> None:
+def test_a_perfect_tree_has_full_marks() -> None:
     found = evaluate([pair(GOLD, GOLD)])
     assert found.brackets == Counts(7, 7, 7)
     assert (found.brackets.f1, found.exact_match, found.evalb.f1) == (100.0, 100.0, 100.0)
@@ -56,7 +56,7 @@ def test_totals_add_brackets_not_percentages() -> None:
 
 
 @pytest.mark.parametrize("root", ["TOP", "ROOT", "S1"])
-def test_roots_are_no_brackets(root: str) -> None:
+def test_roots_are_not_brackets(root: str) -> None:
     assert strict(f"({root} (S (VB go)))", "(S (VB go))") == Counts(1, 1, 1)
     assert strict("( (S (VB go)))", f"({root} (NP (VB go)))") == Counts(1, 1, 0)
 
@@ -82,7 +82,7 @@ def test_order_in_a_unary_chain_does_not_matter() -> None:
     assert strict("(S (VP (VB go)))", "(VP (S (VB go)))") == Counts(2, 2, 2)
 
 
-def test_traces_are_no_tokens() -> None:
+def test_traces_are_not_tokens() -> None:
     gold = "(S (NP (-NONE- *)) (VP (VB go)))"
     assert strict(gold, "(S (VP (VB go)))") == Counts(2, 2, 2)
 
@@ -92,13 +92,13 @@ COMMA_IN = "(S (NP (NN a) (, ,)) (VP (VB go)) (. .))"
 COMMA_OUT = "(S (NP (NN a)) (, ,) (VP (VB go) (. .)))"
 
 
-def test_punctuation_has_no_place_in_spans() -> None:
+def test_punctuation_does_not_count_in_spans() -> None:
     assert strict(COMMA_IN, COMMA_OUT) == Counts(3, 3, 3)
     assert evalb(COMMA_IN, COMMA_OUT) == Counts(3, 3, 3)
 
 
 @pytest.mark.parametrize("tag", [",", ":", "``", "''", "."])
-def test_a_node_over_punctuation_alone_is_no_bracket(tag: str) -> None:
+def test_a_node_over_punctuation_alone_is_not_a_bracket(tag: str) -> None:
     assert strict(f"(S (PRN ({tag} x)) (VB go))", f"(S ({tag} x) (VB go))") == Counts(1, 1, 1)
 
 
@@ -147,7 +147,7 @@ def test_evalb_counts_mistagged_punctuation_of_both_trees_by_their_own_tags() ->
     assert strict(gold, gold) == evalb(gold, gold) == Counts(2, 2, 2)
 
 
-def test_a_failure_has_no_brackets_no_tags_and_no_place_in_evalb() -> None:
+def test_a_failure_has_no_brackets_no_tags_and_is_not_in_evalb() -> None:
     found = evaluate([pair(GOLD, None), pair("(S (VB go))", "(S (VB go))")])
     # Recall 1/8, precision 1/1; 1 of 8 tokens has a tag.
     assert found.brackets == Counts(gold=8, predicted=1, matched=1)
@@ -179,7 +179,7 @@ def test_lengths_count_all_tokens_of_the_gold_tree() -> None:
     assert by_length["41+"].brackets == Counts(gold=3, predicted=2, matched=2)
 
 
-def test_nothing_to_score_is_zero_not_an_error() -> None:
+def test_scoring_nothing_gives_zero_not_an_error() -> None:
     found = evaluate([])
     assert found.as_dict()["f1"] == found.exact_match == found.tag_accuracy == 0.0
     assert (found.sentences, found.by_label) == (0, {})
@@ -258,7 +258,7 @@ def test_scores_as_tables() -> None:
     )
 
 
-def test_shares_of_nothing_are_dashes_and_shares_that_are_zero_are_zeros() -> None:
+def test_shares_of_nothing_are_dashes_and_zero_shares_are_zeros() -> None:
     """WHNP is predicted where gold has an NP, so that neither is ever right."""
     lines = render(
         evaluate([pair("(NP (DT the) (NN dog))", "(WHNP (DT the) (NN dog))")])

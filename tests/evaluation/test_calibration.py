@@ -48,7 +48,7 @@ def test_the_threshold_itself_counts_and_bins_and_threshold_can_be_chosen() -> N
     assert found.error == pytest.approx((0.6 + 0.4) / 2)
 
 
-def test_no_items_no_error() -> None:
+def test_without_items_the_error_is_zero() -> None:
     found = calibration([], [])
     assert (found.error, found.items) == (0.0, 0)
 
@@ -83,7 +83,7 @@ def test_calibration_as_json() -> None:
         ([0.5], [2], r"each item to be right or not, got 2\.0: pass booleans"),
     ],
 )
-def test_items_that_are_none_are_refused(
+def test_invalid_items_are_refused(
     probabilities: list[float], correct: list[bool], message: str
 ) -> None:
     with pytest.raises(InputError, match=message):
@@ -95,7 +95,7 @@ def test_items_that_are_none_are_refused(
 # Mapping ------------------------------------------------------------------------------------------
 
 
-def test_a_map_leads_along_lines_between_its_knots() -> None:
+def test_a_map_is_linear_between_its_knots() -> None:
     bent = MonotoneMap((0.0, 0.5, 1.0), (0.0, 0.2, 0.8))
     assert bent.apply([0, 0.25, 0.5, 0.75, 1]) == pytest.approx([0, 0.1, 0.2, 0.5, 0.8])
     assert bent.apply(np.full((2, 3), 0.5)).shape == (2, 3)
@@ -116,9 +116,7 @@ def test_a_map_leads_along_lines_between_its_knots() -> None:
         ((0.0, 1.0), (0.0, float("nan"))),
     ],
 )
-def test_knots_that_are_no_map_are_refused(
-    inputs: tuple[float, ...], outputs: tuple[float, ...]
-) -> None:
+def test_invalid_knots_are_refused(inputs: tuple[float, ...], outputs: tuple[float, ...]) -> None:
     with pytest.raises(GrammarError, match=r"expected a calibration map .* got \[.*: fit it again"):
         MonotoneMap(inputs, outputs)
 
@@ -150,7 +148,7 @@ def test_a_fit_pools_what_is_out_of_order() -> None:
     assert fitted.apply([0.1, 0.7]) == pytest.approx([0.25, 0.75])
 
 
-def test_weights_count_as_repetition_and_weightless_items_not_at_all() -> None:
+def test_weights_count_as_repetition_and_zero_weights_not_at_all() -> None:
     stated, right = [0.2, 0.2, 0.6, 0.6, 0.9], [False, True, True, False, True]
     repeated = fit_monotone(np.repeat(stated, [3, 1, 2, 1, 1]), np.repeat(right, [3, 1, 2, 1, 1]))
     weighted = fit_monotone([*stated, 0.7], [*right, False], [3, 1, 2, 1, 1, 0])
@@ -159,18 +157,18 @@ def test_weights_count_as_repetition_and_weightless_items_not_at_all() -> None:
 
 
 @pytest.mark.parametrize("weights", [[1.0], [1.0, -1.0], [1.0, float("nan")]])
-def test_weights_that_are_none_are_refused(weights: list[float]) -> None:
+def test_invalid_weights_are_refused(weights: list[float]) -> None:
     with pytest.raises(InputError, match=r"expected 2 weights that are finite and not negative"):
         fit_monotone([0.1, 0.2], [True, True], weights)
 
 
 @pytest.mark.parametrize(("stated", "weights"), [([], None), ([0.5], [0.0])])
-def test_nothing_to_fit_is_refused(stated: list[float], weights: list[float] | None) -> None:
+def test_fitting_without_items_is_refused(stated: list[float], weights: list[float] | None) -> None:
     with pytest.raises(InputError, match=r"at least one item with weight .* hold out more"):
         fit_monotone(stated, [True] * len(stated), weights)
 
 
-def test_certain_and_impossible_items_alone() -> None:
+def test_maps_of_certain_and_impossible_items_are_valid() -> None:
     assert fit_monotone([1.0, 1.0], [True, False]).outputs == (0.0, 0.5)
     assert fit_monotone([0.0, 0.0], [False, False]).outputs == (0.0, 0.0)
 

@@ -41,7 +41,7 @@ def test_frequencies_are_the_probabilities_of_figure_4() -> None:
     assert abs(chi_squared - freedom) < 4 * (2 * freedom) ** 0.5
 
 
-def test_recursive_grammars_have_the_lengths_they_should() -> None:
+def test_sampled_lengths_follow_the_recursive_grammar() -> None:
     count = 20_000
     lengths = Counter(len(tree.tokens()) for tree in sample_trees(chain(0.5), count, seed=2))
     for n in (2, 3, 4, 5):
@@ -113,7 +113,7 @@ IMPROPER = {
 
 
 @pytest.mark.parametrize(("numbers", "message"), IMPROPER.values(), ids=IMPROPER)
-def test_what_is_not_an_lpcfg_is_refused(numbers: dict[str, float], message: str) -> None:
+def test_tables_that_are_not_an_lpcfg_are_refused(numbers: dict[str, float], message: str) -> None:
     grammar = Grammar(("S", "A"), 1, [(0, 1, 1)], ("x",), [(1, 0)])
     t, q, pi = (numbers.get(name, 1.0) for name in ("t", "q", "pi"))
     tables = Tables.from_dense(grammar, [1, 1], [np.full((1, 1, 1), t)], [[q]], [[pi], [0.0]])
@@ -121,7 +121,7 @@ def test_what_is_not_an_lpcfg_is_refused(numbers: dict[str, float], message: str
         list(sample_trees(tables, 1, seed=0))
 
 
-def test_a_symbol_that_becomes_nothing_is_refused() -> None:
+def test_a_symbol_without_rules_and_words_is_refused() -> None:
     grammar = Grammar(("S", "A", "B"), 1, [(0, 1, 1)], ("x",), [(1, 0)])
     tables = Tables.from_dense(
         grammar, [1] * 3, [np.ones((1, 1, 1))], [[1.0]], [[1.0], [0.0], [0.0]]
@@ -154,7 +154,7 @@ def test_enumeration_finds_every_tree_with_its_probability(seed: int) -> None:
         assert found[tree] == pytest.approx(p, rel=1e-9)
 
 
-def test_enumeration_leaves_out_what_cannot_be_and_what_is_too_long() -> None:
+def test_enumeration_leaves_out_impossible_and_long_trees() -> None:
     trees = list(enumerate_trees(chain(0.5), max_words=4))
     assert [(len(tree.tokens()), p) for tree, p in trees] == [(2, 0.5), (3, 0.25), (4, 0.125)]
     assert list(enumerate_trees(chain(0.5), max_words=0)) == []
@@ -216,7 +216,7 @@ def test_a_file_holds_symbols_rules_words_and_roots(tmp_path: Path) -> None:
     assert tables.root_vector(1).tolist() == [0.0]
 
 
-def test_the_documented_file_is_one(tmp_path: Path) -> None:
+def test_the_documented_file_can_be_read(tmp_path: Path) -> None:
     lines = str(lpcfg.grammar.known.__doc__).splitlines()
     indented = [line.strip() for line in lines if line.startswith("    ")]
     tables = read_lpcfg(written(tmp_path, "\n".join(indented)))

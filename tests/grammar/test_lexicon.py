@@ -104,7 +104,7 @@ def test_tags_are_the_labels_at_the_bottom() -> None:
     assert made().chain_share.tolist() == [0, 8 / 11, 3 / 11, 1]
 
 
-def test_a_seen_word_keeps_its_counts_and_leans_on_its_signature() -> None:
+def test_a_seen_words_tags_mix_its_counts_and_its_signature() -> None:
     """p(a | x) = p(t | x) p(a | t, x), weighed by the word's tokens over count(a).
 
     `runs`: tags VB 3, NN 1, and one token's worth of its signature's share s, so that
@@ -134,7 +134,7 @@ def test_an_unknown_word_has_its_signatures_tags_alone() -> None:
     assert weights(found, "guns") == pytest.approx(expected, rel=1e-12)
 
 
-def test_signatures_lean_on_coarser_ones_with_four_tokens() -> None:
+def test_a_coarser_signature_counts_as_four_tokens() -> None:
     """share(s) = (tokens of s with tag t + 4 share(coarser)) / (tokens of s + 4), over rarer words.
 
     All words here are rare enough to tell of others: they are what `l` has, 11 nouns and 9 verbs.
@@ -151,7 +151,7 @@ def test_signatures_lean_on_coarser_ones_with_four_tokens() -> None:
         assert row[name] == pytest.approx(expected[name], abs=1e-6)
 
 
-def test_a_signature_never_met_backs_off_to_the_finest_that_was() -> None:
+def test_an_unseen_signature_backs_off_to_the_finest_seen_one() -> None:
     found = made()
     names = [found.signatures[found._signature(word)] for word in ("puns", "gates", "fox", "ox")]
     assert names == ["l~uns", "l~s", "l", "l"]
@@ -170,13 +170,13 @@ def test_a_tag_from_the_caller_admits_all_its_chains_and_nothing_else() -> None:
 
 
 @pytest.mark.parametrize("tag", ["", "XX", None])
-def test_a_tag_the_treebank_does_not_have_is_passed_over(tag: str | None) -> None:
+def test_a_tag_the_treebank_does_not_have_is_ignored(tag: str | None) -> None:
     rare = {**COUNTS, ("the", VB): 1_000_000, ("the", NN): 1}
     for word in ("the", "runs", "zebra"):
         assert weights(made(rare), word, tag) == weights(made(rare), word)
 
 
-def test_what_is_far_less_likely_than_the_best_is_left_out() -> None:
+def test_candidates_far_less_likely_than_the_best_are_left_out() -> None:
     found = made({**COUNTS, ("the", VB): 1_000_000})
     assert set(weights(found, "the")) == {VB}
     assert set(weights(found, "the", "NN")) == {NN, NP_NN}
@@ -235,7 +235,7 @@ def test_an_unknown_language_is_refused() -> None:
         made(language="klingon")
 
 
-def test_counts_and_tokens() -> None:
+def test_the_lexicon_counts_words_and_tokens() -> None:
     found = made()
     assert found.n_tokens == 20
     assert found.symbol_count.tolist() == [0, 8, 3, 9]

@@ -39,7 +39,7 @@ def test_rules_and_words_are_found_by_name() -> None:
     assert grammar.entry_name(3) == "D → the"
 
 
-def test_entries_of_a_terminal_stand_together() -> None:
+def test_entries_of_a_terminal_are_contiguous() -> None:
     assert dog_grammar().entry_start.tolist() == [0, 1, 3, 4]
 
 

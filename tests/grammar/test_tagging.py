@@ -206,7 +206,7 @@ def test_the_loss_falls_in_every_epoch() -> None:
     assert losses[-1] < 0.2 * losses[0]
 
 
-def test_tokens_and_forests_decide_on_the_epochs(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_number_of_tokens_decides_the_epochs(monkeypatch: pytest.MonkeyPatch) -> None:
     bank, words, _ = toy()
     size = int(bank.is_leaf.sum())
     for tokens, epochs in ((0, 3), (5 * size, 5), (100 * size, 8)):
@@ -222,7 +222,7 @@ def same(one: TagModel, other: TagModel) -> bool:
     )  # fmt: skip
 
 
-def test_a_seed_gives_the_same_bytes_in_whatever_thread() -> None:
+def test_a_seed_gives_the_same_bytes_in_any_thread() -> None:
     bank, words, model = toy()
     with ThreadPoolExecutor(3) as pool:
         for other in pool.map(lambda _: learned(bank, words), range(6)):
@@ -246,7 +246,7 @@ def rows(emissions: Emissions, i: int) -> dict[int, tuple[int, float]]:
     return dict(zip(symbols, zip(entries, weights, strict=True), strict=True))
 
 
-def test_a_context_without_a_say_leaves_the_lexicons_emissions() -> None:
+def test_a_tagger_of_weight_zero_leaves_the_lexicons_emissions() -> None:
     model, tags = small()
     alone = Emitter(model.grammar, model.lexicon)(SENTENCE)
     found = Emitter(model.grammar, model.lexicon, replace(tags, gamma=0.0))(SENTENCE)
@@ -321,7 +321,7 @@ def test_a_tag_model_remembers_a_bounded_number_of_words(monkeypatch: pytest.Mon
     assert len(emit._in_context._met) <= 3
 
 
-def test_threads_get_what_one_alone_gets() -> None:
+def test_several_threads_get_the_results_of_one() -> None:
     model, tags = small()
     emit = Emitter(model.grammar, model.lexicon, tags)
     sentences = [tuple(tree.tokens()) for tree in small_models.trees()]

@@ -75,7 +75,7 @@ def model() -> LanguageModel:
 @pytest.mark.parametrize("prior", [0.0, 3.0])
 @pytest.mark.parametrize("words_too", [True, False])
 @pytest.mark.parametrize("seed", range(5))
-def test_em_never_decreases_what_it_maximises(seed: int, words_too: bool, prior: float) -> None:
+def test_em_never_decreases_its_objective(seed: int, words_too: bool, prior: float) -> None:
     bigrams = Vocabulary.of(TRAIN).bigrams(TRAIN)
     now, objectives = symmetric_start(bigrams, 4, seed), []
     for _ in range(40):
@@ -263,7 +263,7 @@ def test_other_seeds_start_em_elsewhere() -> None:
     assert not np.array_equal(first.words, second.words)
 
 
-def test_brown_perplexities_reach_the_paper(treebanks: Path) -> None:
+def test_perplexities_on_brown_reach_the_papers(treebanks: Path) -> None:
     """Within 5 % of 364 (EM) and 357 (pivot+EM), the paper's best, at an eighth of its states."""
     folder = treebanks / "brown"
     train, dev, test = (read_sentences(folder / f"{name}.txt") for name in ("train", "dev", "test"))
@@ -354,7 +354,7 @@ def test_longer_contexts_help() -> None:
     assert two < one
 
 
-def test_kneser_ney_refuses_what_it_cannot_be() -> None:
+def test_kneser_ney_refuses_impossible_orders() -> None:
     with pytest.raises(SettingsError, match=r"expected an order from 1 .* got 0"):
         KneserNey.train(TRAIN, order=0)
     with pytest.raises(SettingsError, match="got 60"):
@@ -426,13 +426,13 @@ def test_torn_and_altered_files_are_refused(model: LanguageModel, tmp_path: Path
             LanguageModel.load(path)
 
 
-def test_a_single_array_is_no_model(tmp_path: Path) -> None:
+def test_a_single_array_is_refused_as_a_model(tmp_path: Path) -> None:
     np.save(tmp_path / "array.npy", np.ones(3))
     with pytest.raises(StoreError, match=r"expected a language model in .*, got a torn"):
         LanguageModel.load(tmp_path / "array.npy")
 
 
-def test_text_is_no_model_and_is_told_so_in_our_words(tmp_path: Path) -> None:
+def test_text_is_refused_as_a_model_with_a_clear_message(tmp_path: Path) -> None:
     path = tmp_path / "trees.mrg"
     path.write_text("(S (NP (DT The) (NN dog)) (VP (VBZ sleeps)))\n", encoding="utf-8")
     with pytest.raises(StoreError) as caught:
@@ -443,7 +443,7 @@ def test_text_is_no_model_and_is_told_so_in_our_words(tmp_path: Path) -> None:
     )
 
 
-def test_no_altered_byte_alters_the_model(tmp_path: Path) -> None:
+def test_an_altered_byte_is_refused_or_changes_nothing(tmp_path: Path) -> None:
     """A zip archive has bytes that mean nothing, such as times; any other is noticed."""
     path = tmp_path / "lm.npz"
     model = train_lm([["a", "b", "a", "b"]], [["a"]], Options("em", states=1, max_steps=1))
@@ -525,7 +525,7 @@ def test_wrong_headers_are_refused(
 
 @pytest.mark.parametrize("name", ["contexts", "words"])
 @pytest.mark.parametrize("value", [-0.5, math.nan, 2.0])
-def test_tables_that_are_no_distributions_are_refused(
+def test_tables_that_are_not_distributions_are_refused(
     model: LanguageModel, tmp_path: Path, name: str, value: float
 ) -> None:
     path = tmp_path / "lm.npz"
@@ -563,7 +563,7 @@ def test_files_without_sentences_are_refused(tmp_path: Path) -> None:
         read_sentences(tmp_path)
 
 
-def test_one_word_is_a_language() -> None:
+def test_a_text_of_one_word_has_a_model() -> None:
     trained = train_lm([["a", "a"]], [["a"]], Options("pivot+em", states=1))
     assert trained.perplexity([["a", "a", "a"]]) == pytest.approx(1, abs=SUMS)
 

@@ -68,7 +68,7 @@ def test_an_exact_bundle_gives_the_model_back_bit_for_bit() -> None:
     assert back.states == model.states == 4
 
 
-def test_what_stands_beside_constituents_is_kept_in_float32() -> None:
+def test_context_tables_are_kept_in_float32() -> None:
     model = full()
     back = from_bundle(bundle(model, exact=True))
     for name in ("transition", "before", "after"):
@@ -100,7 +100,7 @@ def test_half_precision_changes_a_tensor_by_its_roundings_alone() -> None:
             np.testing.assert_array_equal(getattr(mine, name), getattr(kept, name))
 
 
-def test_half_precision_halves_once() -> None:
+def test_storing_twice_in_half_precision_changes_nothing_more() -> None:
     once = from_bundle(bundle(full(), exact=False))
     twice = from_bundle(bundle(once, exact=False))
     assert [differing(*pair) for pair in zip(once.members, twice.members, strict=True)] == [[], []]

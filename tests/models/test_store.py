@@ -108,7 +108,7 @@ def memory_store() -> Iterator[str]:
 # What the calls promise, wherever the store is ----------------------------------------------------
 
 
-def test_what_was_published_is_what_is_loaded(anywhere: str) -> None:
+def test_a_published_model_is_loaded_unchanged(anywhere: str) -> None:
     reference = store.publish(anywhere, "en", bundle(3))
     stored = store.load("en", anywhere)
     assert same(stored, bundle(3))
@@ -234,7 +234,7 @@ def test_ordinary_names_are_taken(name: str, tmp_path: Path) -> None:
         ("memory://1", r"expected a model name .*, got ''|expected a model"),
     ],
 )
-def test_references_that_name_nothing_say_what_there_is(
+def test_references_to_missing_models_list_the_existing_ones(
     reference: str, message: str, anywhere: str
 ) -> None:
     store.publish(anywhere, "en", bundle())
@@ -244,7 +244,7 @@ def test_references_that_name_nothing_say_what_there_is(
     assert versions(anywhere) == ["en@1"]
 
 
-def test_a_url_nobody_understands_is_refused() -> None:
+def test_a_url_with_an_unknown_protocol_is_refused() -> None:
     with pytest.raises(StoreError, match=r"expected a folder or an fsspec URL as the store, got"):
         store.list_models("nosuch://models")
 
@@ -275,7 +275,7 @@ def test_trying_a_store_makes_no_folders(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_stores_that_cannot_be_are_told_before_anything_is_published(tmp_path: Path) -> None:
+def test_unusable_stores_are_refused_before_anything_is_published(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     for place in ("file", "file/store"):
         with pytest.raises(StoreError, match=r"cannot publish en into .*file.*Not a directory.*:"):
@@ -337,7 +337,7 @@ def replace_recorded(folder: Path, file: str, data: bytes) -> None:
     rewrite(folder, lambda manifest: manifest["files"].update({file: facts}))
 
 
-def test_a_stranger_can_read_a_version_with_the_program_in_the_book(
+def test_the_program_in_the_format_page_reads_a_version(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     published = bundle(5)
@@ -380,7 +380,7 @@ def test_the_manifest_is_the_golden_one(tmp_path: Path, monkeypatch: pytest.Monk
     ],
     ids=["Fortran order", "strided view", "big-endian", "no axes"],
 )
-def test_arrays_come_back_however_they_lay_in_memory(array: np.ndarray, tmp_path: Path) -> None:
+def test_arrays_of_any_memory_layout_are_restored(array: np.ndarray, tmp_path: Path) -> None:
     store.publish(tmp_path, "en", Bundle({"x": array}, {}, {}, ""))
     loaded = store.load("en", tmp_path).tensors["x"]
     np.testing.assert_array_equal(loaded, array, strict=False)
@@ -400,7 +400,7 @@ def test_arrays_come_back_however_they_lay_in_memory(array: np.ndarray, tmp_path
         (Bundle({}, {}, {}, "\udcff"), r"expected text that has a UTF-8 form for CARD\.md"),
     ],
 )
-def test_what_cannot_be_stored_is_refused_before_anything_is_written(
+def test_unstorable_content_is_refused_before_anything_is_written(
     wrong: Bundle, message: str, tmp_path: Path
 ) -> None:
     with pytest.raises(StoreError, match=message):
@@ -419,7 +419,7 @@ def test_loaded_arrays_cannot_be_written(anywhere: str) -> None:
         tensors["C"][0, 0] = 1
 
 
-def test_fifteen_megabytes_load_in_well_under_a_fifth_of_a_second(tmp_path: Path) -> None:
+def test_fifteen_megabytes_load_in_under_a_fifth_of_a_second(tmp_path: Path) -> None:
     store.publish(tmp_path, "en", bundle(size=15_000_000 // 24))
     took = []
     for _ in range(5):
@@ -666,7 +666,7 @@ def test_tensors_other_than_the_manifest_lists_are_refused(
         ("tensors.safetensors", b"\xff" * 8, "expected JSON, found"),
     ],
 )
-def test_files_that_are_recorded_but_make_no_sense_are_refused(
+def test_recorded_files_with_senseless_content_are_refused(
     file: str, data: bytes, message: str, tmp_path: Path
 ) -> None:
     store.publish(tmp_path, "en", bundle())
@@ -679,7 +679,7 @@ def test_files_that_are_recorded_but_make_no_sense_are_refused(
         store.load("en", tmp_path)
 
 
-def test_tensors_whose_offsets_lie_are_refused(tmp_path: Path) -> None:
+def test_tensors_with_wrong_offsets_are_refused(tmp_path: Path) -> None:
     store.publish(tmp_path, "en", Bundle({"x": np.ones(2)}, {}, {}, ""))
     folder = tmp_path / "en" / "1"
     whole = (folder / "tensors.safetensors").read_bytes()
@@ -708,7 +708,7 @@ def test_a_thousand_kills_at_random_moments_leave_the_old_or_the_new(tmp_path: P
     assert seen["left"] == 0
 
 
-def test_a_kill_before_any_one_system_call_leaves_the_old_or_the_new(tmp_path: Path) -> None:
+def test_a_kill_before_any_system_call_leaves_the_old_or_new(tmp_path: Path) -> None:
     seen = publishers("calls", tmp_path)
     assert seen["old"] > 20  # a publish makes some sixty calls, the rename nearly the last
     assert seen["new"] > 0
@@ -769,7 +769,7 @@ def test_any_refused_system_call_is_a_clear_error_and_no_half_version(
         assert leftovers(place) == []
 
 
-def test_everything_is_on_the_disk_before_the_rename_and_the_rename_before_the_end(
+def test_files_reach_the_disk_before_the_rename_and_it_before_the_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A power cut cannot be staged here; the order of fsyncs that withstands one can be pinned."""
@@ -879,7 +879,7 @@ def abandoned(place: Path, name: str, days: float = 0) -> Path:
     return folder
 
 
-def test_the_next_publish_sweeps_what_dead_publishers_and_removers_left(tmp_path: Path) -> None:
+def test_the_next_publish_deletes_what_dead_processes_left(tmp_path: Path) -> None:
     abandoned(tmp_path, ".publish-dead")
     abandoned(tmp_path, ".trash-dead")
     (tmp_path / "en" / ".publish-link").symlink_to(tmp_path)
@@ -888,7 +888,7 @@ def test_the_next_publish_sweeps_what_dead_publishers_and_removers_left(tmp_path
     assert leftovers(tmp_path) == [".publish-link"]  # not made by the store: not its to delete
 
 
-def test_what_a_living_publisher_is_making_is_never_swept(tmp_path: Path) -> None:
+def test_the_work_of_a_living_publisher_is_never_deleted(tmp_path: Path) -> None:
     living = abandoned(tmp_path, ".publish-living", days=30)
     descriptor = os.open(living, os.O_RDONLY)
     fcntl.flock(descriptor, fcntl.LOCK_SH)
@@ -899,7 +899,7 @@ def test_what_a_living_publisher_is_making_is_never_swept(tmp_path: Path) -> Non
     assert leftovers(tmp_path) == []
 
 
-def test_where_locks_do_not_work_only_old_leftovers_are_swept(
+def test_without_locks_only_old_leftovers_are_deleted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def no_locks(_descriptor: int, _mode: int) -> None:
@@ -913,7 +913,7 @@ def test_where_locks_do_not_work_only_old_leftovers_are_swept(
     assert same(store.load("en", tmp_path), bundle())
 
 
-def test_a_publisher_whose_folder_is_swept_at_birth_makes_another(
+def test_a_publisher_whose_new_folder_is_deleted_makes_another(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Between making its folder and locking it a publisher looks dead: three ways to lose it."""
@@ -1011,7 +1011,7 @@ def test_an_object_store_that_refuses_a_file_leaves_no_version(
     assert store.publish(memory, "en", bundle(2)).version == (2 if clean else 3)
 
 
-def test_an_object_store_sweeps_leftovers_after_a_day(
+def test_an_object_store_deletes_leftovers_after_a_day(
     memory: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     system = fsspec.filesystem("memory")

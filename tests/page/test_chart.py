@@ -51,7 +51,7 @@ def test_cells_are_those_the_service_returned(reader: Reader, threshold: float) 
         assert share == pytest.approx(min(1.0, expected), abs=1e-6)  # as CSS writes percentages
 
 
-def test_the_slider_leaves_out_what_is_less_likely(reader: Reader) -> None:
+def test_the_slider_hides_less_likely_cells(reader: Reader) -> None:
     page = reader.open(TELESCOPE, view="chart", threshold=0.01)
     expect(page.locator(".cell").first).to_be_attached()
     told = marginals(reader, TELESCOPE)

@@ -165,7 +165,7 @@ def full_chart(tokens: list[dict[str, Any]]) -> dict[str, Any]:
     }
 
 
-def test_a_hundred_words_are_drawn_in_less_than_a_tenth_of_a_second(reader: Reader) -> None:
+def test_a_hundred_words_are_drawn_in_a_tenth_of_a_second(reader: Reader) -> None:
     page = reader.open("It rained.")
 
     def milliseconds(words: int) -> list[float]:

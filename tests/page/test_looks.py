@@ -69,7 +69,7 @@ def test_axe_finds_no_violation_on_a_phone_nor_in_a_problem(
 @pytest.mark.parametrize(
     ("words", "text"), [(5, WORDS_5), (20, WORDS_20), (60, WORDS_60)], ids=["5", "20", "60"]
 )
-def test_it_fits_any_screen_and_pictures_are_taken(
+def test_the_page_fits_any_screen(
     chromium: Browser, service: Process, words: int, text: str, size: str
 ) -> None:
     assert len(text.split()) == words

@@ -24,7 +24,7 @@ def type_text(page: Page, text: str) -> None:
     page.get_by_label("Text", exact=True).fill(text)
 
 
-def test_a_sentence_over_the_limit_is_answered_with_the_limit_and_the_cure(reader: Reader) -> None:
+def test_a_sentence_over_the_limit_shows_the_limit_and_the_cure(reader: Reader) -> None:
     page = reader.open("The cat sleeps.")
     with page.expect_response("**/v1/parse"):
         type_text(page, of_words(201))

@@ -38,7 +38,7 @@ def test_a_tree_is_scored_as_the_service_scores_it(reader: Reader) -> None:
     expect(card.locator(".node.lacking")).to_have_count(0)
 
 
-def test_what_the_grammar_lacks_is_marked_in_the_tree(reader: Reader) -> None:
+def test_gaps_in_the_grammar_are_marked_in_the_tree(reader: Reader) -> None:
     page = reader.open(view="score")
     ask(page, ODD)
     told = page.request.post(f"{reader.origin}/v1/tree-probability", data={"trees": [ODD]}).json()

@@ -38,7 +38,7 @@ def test_an_example_is_parsed_at_once(reader: Reader) -> None:
     expect(page.get_by_label("Text", exact=True)).to_have_value("The small bird sang happily.")
 
 
-def test_of_several_sentences_one_is_chosen(reader: Reader) -> None:
+def test_one_of_several_sentences_can_be_chosen(reader: Reader) -> None:
     page = reader.open("The cat sleeps. Anna saw the man.\n\nIt is very cold.")
     expect(page.locator("#status")).to_contain_text("3 sentences · 14 words")
     second = page.get_by_role("button", name="2. Anna saw the man.")
@@ -50,7 +50,7 @@ def test_of_several_sentences_one_is_chosen(reader: Reader) -> None:
     expect(page).to_have_url(re.compile("sentence=2"))
 
 
-def test_words_stand_where_they_are_written_whatever_the_characters(reader: Reader) -> None:
+def test_words_keep_their_places_with_any_characters(reader: Reader) -> None:
     text = "It rained 😀.  The  “old” 𝒟𝑜𝑔 (😀) barked."
     page = reader.open(text, sentence=2)
     answer = reader.parse(text)["sentences"][1]
@@ -61,7 +61,7 @@ def test_words_stand_where_they_are_written_whatever_the_characters(reader: Read
     ]
 
 
-def test_what_is_lit_behind_an_emoji_are_the_words_meant(reader: Reader) -> None:
+def test_the_right_words_are_highlighted_after_an_emoji(reader: Reader) -> None:
     page = reader.open("😀😀 It rained. 👩‍👧 The old 𝒟𝑜𝑔 barked.", sentence=2)
     sentence = reader.parse("😀😀 It rained. 👩‍👧 The old 𝒟𝑜𝑔 barked.")["sentences"][1]
     for number, token in enumerate(sentence["tokens"]):
@@ -137,7 +137,7 @@ def test_an_address_with_nonsense_opens_like_one_without(reader: Reader) -> None
     )
 
 
-def test_of_several_models_one_is_chosen(reader: Reader) -> None:
+def test_one_of_several_models_can_be_chosen(reader: Reader) -> None:
     listed = [
         {"name": "small", "version": 1, "default": True},
         {"name": "other", "version": 4, "default": False},
@@ -150,7 +150,7 @@ def test_of_several_models_one_is_chosen(reader: Reader) -> None:
     expect(page.get_by_role("alert")).to_contain_text("Expected one of the models small")
 
 
-def test_one_model_alone_is_no_choice(reader: Reader) -> None:
+def test_a_single_model_gives_no_choice(reader: Reader) -> None:
     page = reader.open("It rained.")
     expect(page.locator("#model-name")).to_have_text("small@1")
     expect(page.locator("#model-choice")).to_be_hidden()

@@ -36,7 +36,7 @@ def returned(sentence: dict[str, Any], parse: dict[str, Any]) -> list[tuple[str,
 @pytest.mark.parametrize(
     "text", [TELESCOPE, WORDS_20, "Hello!", "She gave the (old) man 😀 a book."]
 )
-def test_what_is_drawn_is_what_the_service_returned(reader: Reader, text: str) -> None:
+def test_the_drawing_shows_what_the_service_returned(reader: Reader, text: str) -> None:
     page = reader.open(text)
     sentence = reader.parse(text)["sentences"][0]
     assert sorted(drawn(page)) == sorted(returned(sentence, sentence["parses"][0]))
@@ -95,7 +95,7 @@ def test_all_lowest_phrases_fold_at_once(reader: Reader) -> None:
     assert drawn(page) == everything
 
 
-def test_what_is_folded_stays_so_on_another_screen_and_after_the_chart(reader: Reader) -> None:
+def test_folds_survive_another_screen_size_and_the_chart(reader: Reader) -> None:
     page = reader.open(TELESCOPE)
     reader.node("NP", 0, 3).click()
     folded = drawn(page)

@@ -148,7 +148,7 @@ def test_tags_from_the_caller_are_respected() -> None:
     assert [b for a, b in zip(given_tags, found, strict=True) if a] == ["DT", "NN", "DT", "JJ", "."]
 
 
-def test_a_tag_nobody_knows_is_no_help_and_no_harm() -> None:
+def test_an_unknown_tag_changes_nothing() -> None:
     plain = parse(sentence("The dog saw the cat ."))
     tagged = parse(sentence("The dog saw the cat .", tags=("XX", "", None, "XX", "XX", "XX")))
     # tags given mean stricter pruning, which moves probabilities but not the best tree
@@ -327,7 +327,7 @@ def listed() -> tuple[tuple[Tree, float], ...]:
     return tuple(zip(found, values, strict=True))
 
 
-def test_there_is_something_to_constrain() -> None:
+def test_the_constraints_tested_change_trees() -> None:
     assert len(listed()) > 4
     assert any(len({is_met(tree, one) for tree, _ in listed()}) == 2 for one in every_constraint())
 
@@ -342,7 +342,7 @@ def every_constraint() -> list[Constraint]:
     ]
 
 
-def test_closing_is_exact() -> None:
+def test_closed_cells_are_exactly_the_crossing_ones() -> None:
     """Posteriors are those of the trees that have the constituents, all trees being listed."""
     for asked in itertools.combinations(every_constraint(), 2):
         left = [
@@ -373,7 +373,7 @@ def test_a_constraint_outside_of_the_sentence_is_refused() -> None:
     assert caught.value.pointer == "/constraints/1"
 
 
-def test_a_constraint_with_a_label_nobody_has_is_refused() -> None:
+def test_a_constraint_with_an_unknown_label_is_refused() -> None:
     message = "expected a label of the model's, got 'XP': use one of ADJP, ADVP, .*, WHNP"
     with pytest.raises(InputError, match=message) as caught:
         parse(sentence("The dog sleeps", constraints=(Constraint(0, 2), Constraint(1, 3, "XP"))))
@@ -493,7 +493,7 @@ MIXED = [
 ]
 
 
-def test_answers_are_the_same_whatever_the_batch_the_order_and_the_threads() -> None:
+def test_answers_do_not_depend_on_batch_order_and_threads() -> None:
     """Equal bit for bit: every field of every answer is compared, floats included."""
     alone = [Parser(small_models.spectral()).parse([one], Options(k=3))[0] for one in MIXED[:4]]
     parser = Parser(small_models.spectral())
@@ -510,7 +510,7 @@ def test_answers_are_the_same_whatever_the_batch_the_order_and_the_threads() -> 
     assert threaded == together * 3
 
 
-def test_work_that_nobody_waits_for_is_not_begun() -> None:
+def test_cancelled_work_is_not_begun() -> None:
     stop = Stop()
     stop.cancel()
     with pytest.raises(Stopped, match="the work was cancelled before it was done"):
@@ -540,7 +540,7 @@ SOUP = Sentence(tuple(random.Random(0).choices(WORDS, k=200)))
 
 
 @pytest.mark.parametrize("asked", [LONG, SOUP], ids=["one reading", "no reading"])
-def test_long_work_asks_between_its_steps_whether_it_is_still_wanted(asked: Sentence) -> None:
+def test_long_work_checks_for_cancellation_between_its_steps(asked: Sentence) -> None:
     stop = Asked()
     (analysis,) = small_models.parser().parse([asked], Options(k=20), stop)
     # before and after every chart, before the fine pass, and before every tree
@@ -588,7 +588,7 @@ def test_a_parser_is_loaded_from_a_store(tmp_path: Path) -> None:
     assert mine.log_probability == pytest.approx(other.log_probability, abs=1e-3)
 
 
-def test_a_sentence_of_more_words_than_a_chart_can_hold_is_told_so() -> None:
+def test_a_sentence_too_long_for_a_chart_fails_with_a_reason() -> None:
     (found,) = Parser(small_models.counts()).parse([Sentence(("the",) * (LONGEST + 1))])
     assert found.status == "failed"
     assert found.reason == "expected at most 2000 words in a sentence, got 2001: split it"

@@ -97,7 +97,7 @@ def test_a_tag_of_the_name_of_a_constituent_is_another_label() -> None:
     assert np.flatnonzero(labels.seen).tolist() == [1, 2, 3, 4, 7]
 
 
-def test_a_label_nobody_has_is_refused_with_those_there_are() -> None:
+def test_an_unknown_label_is_refused_with_the_known_ones() -> None:
     message = r"expected a label of the model's, got 'DT': use one of NP, S, VP, a\|b"
     with pytest.raises(InputError, match=message) as caught:
         Labels.of(GRAMMAR).with_label("DT", pointer="/constraints/0/label")

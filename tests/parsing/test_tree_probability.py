@@ -120,7 +120,7 @@ def test_a_reason_names_eight_things_and_counts_the_others() -> None:
     assert nodes == tuple(range(1, 11))
 
 
-def test_unary_chains_are_told_in_brackets() -> None:
+def test_unary_chains_are_shown_in_brackets() -> None:
     """Pre-order numbers: S 0, VP 1, NN 2 is one symbol; a word is missing at its leaf."""
     assert reasons("(S (VP (NN dog)))") == (
         "the grammar does not have the chain `(S (VP NN))` over “dog”",
@@ -171,14 +171,14 @@ def test_a_row_of_children_says_at_which_one_it_ends() -> None:
     ],
     ids=["first", "middle", "last"],
 )
-def test_of_long_rows_and_sentences_the_place_is_shown(labels: str, shown: str) -> None:
+def test_reasons_show_only_the_place_in_long_rows_and_sentences(labels: str, shown: str) -> None:
     words = {"NN": "cat", "DT": "the", "CC": "and", "IN": "in"}
     reason, _ = reasons(f"(NP {' '.join(f'({one} {words[one]})' for one in labels.split())})")
     assert reason is not None
     assert f"`{shown} (missing at child " in reason
 
 
-def test_a_symbol_that_is_never_a_root_is_told_apart() -> None:
+def test_a_symbol_that_is_never_a_root_has_its_own_reason() -> None:
     reason, nodes = reasons("(PP (IN in) (NP (DT the) (NN garden)))")
     assert (reason, nodes) == ("`PP` is never a root", (0,))
     assert never_a_root(Tree("NP|NP|PRP", word="it")).reason == "`(NP (NP PRP))` is never a root"
@@ -223,7 +223,7 @@ def test_reasons_hold_no_symbols_of_the_grammar(horizontal: int) -> None:
     assert len(trees) > lacking > len(trees) / 2
 
 
-def test_labels_that_callers_write_like_symbols_stay_theirs() -> None:
+def test_callers_labels_that_look_like_symbols_are_kept() -> None:
     reason, nodes = reasons("(S|VP (NP (DT The) (NN dog)) (@X a) (VP< b))")
     assert reason == ("the grammar does not have the label `S|VP`, the label `@X`, the label `VP<`")
     assert nodes == (0, 4, 5)
@@ -236,7 +236,7 @@ def rules_of(grammar: Grammar, tree: Tree) -> set[str]:
     return names & {grammar.rule_name(r) for r in range(grammar.n_rules)}
 
 
-def test_signs_that_differ_make_no_ratio() -> None:
+def test_different_signs_give_no_conditional_probability() -> None:
     """A rule that only unlikely trees have is negative: p(tree) < 0 < p(sentence)."""
     model = replace(small_models.counts(horizontal=0, rare_threshold=0), fallback=None)
     grammar, coarse = model.grammar, model.coarse
@@ -255,7 +255,7 @@ def test_signs_that_differ_make_no_ratio() -> None:
     assert found.reason == "p(tree) and p(sentence) differ in sign: their ratio is no probability"
 
 
-def test_a_sentence_beyond_the_models_own_grammar_has_the_probability_it_was_parsed_with() -> None:
+def test_a_tree_from_the_fallback_grammar_has_the_probability_of_its_parse() -> None:
     tree = parse_tree("(NP (DT that) (JJ that) (. .))")
     parser = small_models.parser()
     (found,) = parser.tree_probability([tree])
@@ -264,7 +264,7 @@ def test_a_sentence_beyond_the_models_own_grammar_has_the_probability_it_was_par
     assert found.reason is not None
 
 
-def test_pruning_that_leaves_nothing_leaves_nothing_to_compare_with() -> None:
+def test_without_a_pruned_chart_there_is_no_conditional_probability() -> None:
     parser = Parser(
         replace(small_models.spectral(), fallback=None), thresholds=Thresholds(0.0, 2.0, 2.0)
     )

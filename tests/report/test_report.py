@@ -129,13 +129,13 @@ def test_an_evaluation_takes_the_place_of_the_scores_of_dev(told: Stored) -> Non
     assert "when it was trained" not in drawn
 
 
-def test_a_model_without_facts_has_a_page_of_what_is_known(store: Path) -> None:
+def test_a_model_without_facts_has_a_shorter_page(store: Path) -> None:
     drawn = page(load("mute", store))
     assert re.findall("<h2>(.*?)</h2>", drawn) == ["Sizes"]
     assert "mute@1" in drawn
 
 
-def test_arrays_are_grouped_by_what_they_are_for(told: Stored) -> None:
+def test_arrays_are_grouped_by_purpose(told: Stored) -> None:
     drawn = page(told)
     sizes = {
         name: int(n.replace(",", ""))
@@ -188,7 +188,7 @@ def test_a_calibrated_dot_is_on_the_diagonal_and_heavier_ones_are_larger() -> No
     assert "circle" not in reliability([], (), label="no items")
 
 
-def test_heat_frames_what_was_kept() -> None:
+def test_heat_frames_the_kept_singular_values() -> None:
     drawn = heat([("NP<a", [1.0, 0.5, 0.1], 2, "title")], columns=3, label="x")
     assert re.findall('fill-opacity="([^"]*)"', drawn) == ["1.000", "0.500", "0.100"]
     (kept,) = attributes(drawn, "rect", "kept")
@@ -239,7 +239,7 @@ def test_report_as_json_writes_no_page_unless_asked(
     ("output", "problem"),
     [(".", "which is a folder: add"), ("no/page.html", "but there is no folder .*no: make it")],
 )
-def test_report_knows_before_it_evaluates_that_it_cannot_write(
+def test_report_fails_before_it_evaluates_if_it_cannot_write(
     output: str, problem: str, store: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     command = ["report", "mute", "--store", str(store), "--treebank", str(SMALL)]

@@ -79,7 +79,7 @@ def check_trees(analysis: Analysis) -> None:
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["name"])
-def test_people_are_answered(case: dict[str, Any], parser: Parser) -> None:
+def test_everyday_texts_get_answers(case: dict[str, Any], parser: Parser) -> None:
     analyses = analysed(parser, case["text"])
     assert len(analyses) == len(case["sentences"])
     for analysis, expected in zip(analyses, case["sentences"], strict=True):
@@ -116,12 +116,12 @@ def test_charts_show_what_people_can_read(case: dict[str, Any], parser: Parser) 
     ],
     ids=["one letter", "one syllable", "semicolons", "emoji"],
 )
-def test_what_goes_on_and_on_is_answered(text: str, count: int, parser: Parser) -> None:
+def test_very_long_texts_get_answers(text: str, count: int, parser: Parser) -> None:
     (analysis,) = analysed(parser, text)
     assert len(analysis.tokens) == count
 
 
-def test_a_sentence_without_tokens_is_told_so(parser: Parser) -> None:
+def test_a_sentence_without_tokens_fails_with_a_reason(parser: Parser) -> None:
     (analysis,) = parser.parse([Sentence(tokens=())])
     assert analysis.status == "failed"
     assert analysis.reason == "there are no tokens: send at least one word"

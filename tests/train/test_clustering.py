@@ -134,7 +134,7 @@ def test_small_treebanks_have_clusters(text: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["dimensions", "rounds", "examples"])
-def test_settings_outside_what_they_may_be_are_refused(name: str) -> None:
+def test_settings_out_of_range_are_refused(name: str) -> None:
     with pytest.raises(TrainingError, match=f"expected `{name}` of at least 1, got 0: raise it"):
         ClusteringConfig(**{name: 0})
 

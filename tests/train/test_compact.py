@@ -183,7 +183,7 @@ def test_examples_that_are_all_equal_make_an_exact_tensor() -> None:
         assert relative(tensor_of(equal, terms, r), expected) < 1e-6  # the ridge
 
 
-def test_terms_have_sides_of_equal_length_and_stand_in_the_order_of_rules() -> None:
+def test_terms_have_sides_of_equal_length_in_the_order_of_rules() -> None:
     occurrences = occurrences_of(known_counts(), np.random.default_rng(8))
     terms = compact(occurrences, SMOOTHING, Compaction(16, 4), workers=1)
     assert (np.diff(terms.rule) >= 0).all()

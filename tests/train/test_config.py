@@ -123,7 +123,7 @@ def test_a_file_sets_every_kind_of_value(tmp_path: Path) -> None:
         ("[[members]]\nestimator = 'counts'\nseed = -2", "`seed` of at least 0, got -2"),
     ],
 )
-def test_what_a_file_cannot_say_is_refused(tmp_path: Path, text: str, problem: str) -> None:
+def test_invalid_configuration_files_are_refused(tmp_path: Path, text: str, problem: str) -> None:
     with pytest.raises(TrainingError, match=problem) as caught:
         read_config(written(tmp_path, text))
     assert str(caught.value).startswith(str(tmp_path / "training.toml"))
@@ -166,12 +166,12 @@ def test_the_option_estimator_replaces_all_members() -> None:
         ({"seed": -1}, "expected `seed` of at least 0, got -1"),
     ],
 )
-def test_options_that_cannot_be_are_refused(options: dict[str, object], problem: str) -> None:
+def test_impossible_options_are_refused(options: dict[str, object], problem: str) -> None:
     with pytest.raises(TrainingError, match=problem):
         overridden(TrainingConfig(members=(member("counts"),)), options)
 
 
-def test_a_configuration_told_as_json_gives_itself_back() -> None:
+def test_a_configuration_survives_json() -> None:
     config = TrainingConfig(
         seed=4,
         horizontal=0,

@@ -25,7 +25,7 @@ def context(*texts: str):  # type: ignore[no-untyped-def]
     return forest, estimate(forest)
 
 
-def test_tables_are_counts_with_a_little_of_every_tags_share() -> None:
+def test_context_tables_are_smoothed_counts() -> None:
     """Tags in a row, E for the ends: E DT NN VB E NN VB DT NN E NN E, twelve in all."""
     forest, found = context(*TREES)
     assert forest.symbols == ("NP", "S", "VP", "DT", "NN", "VB")
@@ -96,7 +96,7 @@ def test_a_treebanks_tables_are_what_walking_its_trees_counts() -> None:
         np.testing.assert_allclose(found.after[:, a], counts / counts.sum(), atol=FOLLOWING)
 
 
-def test_nothing_is_impossible_and_rows_are_distributions() -> None:
+def test_rows_are_distributions_without_zeros() -> None:
     found = small_models.counts().context
     for table in (found.transition, found.before, found.after):
         assert (table > 0).all()

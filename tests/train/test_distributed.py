@@ -107,7 +107,7 @@ def test_an_error_on_a_worker_is_the_error_of_training(
         train(SMALL, CONFIG, scheduler=threads)
 
 
-def test_a_member_that_no_worker_survives_is_told(
+def test_a_member_that_kills_every_worker_is_an_error(
     threads: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def die(*_: object) -> crew.Learned:
@@ -118,7 +118,7 @@ def test_a_member_that_no_worker_survives_is_told(
         train(SMALL, CONFIG, scheduler=threads)
 
 
-def test_what_is_no_address_is_refused_at_once(capfd: pytest.CaptureFixture[str]) -> None:
+def test_an_invalid_address_is_refused_at_once(capfd: pytest.CaptureFixture[str]) -> None:
     with (
         pytest.raises(TrainingError, match="expected a scheduler at nonsense, got: missing port"),
         crew.connected("nonsense"),
@@ -128,13 +128,13 @@ def test_what_is_no_address_is_refused_at_once(capfd: pytest.CaptureFixture[str]
     assert capfd.readouterr().err == ""
 
 
-def test_a_scheduler_that_is_not_there_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_absent_scheduler_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(crew, "PATIENCE", 0.2)
     with pytest.raises(TrainingError, match=r"expected a scheduler at tcp://127\.0\.0\.1:9, got"):
         train(SMALL, CONFIG, scheduler="tcp://127.0.0.1:9")
 
 
-def test_a_scheduler_without_workers_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_scheduler_without_workers_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(crew, "PATIENCE", 0.2)
     with (
         LocalCluster(n_workers=0, processes=False, dashboard_address=":0") as cluster,

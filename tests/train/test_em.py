@@ -296,7 +296,7 @@ def test_smoothing_has_the_marginals_of_the_papers(seed: int, steps: int) -> Non
 
 
 @pytest.mark.parametrize("smoothing", [NONE, SOME])
-def test_what_is_learned_is_an_lpcfg(small: Examples, smoothing: Smoothing) -> None:
+def test_em_returns_an_lpcfg(small: Examples, smoothing: Smoothing) -> None:
     """Whatever a state of a symbol may become sums to one, and so do all roots."""
     corpus = Corpus(small)
     mixture = started(corpus, 3, terms=5, states=4, smoothing=smoothing)
@@ -316,7 +316,7 @@ def test_what_is_learned_is_an_lpcfg(small: Examples, smoothing: Smoothing) -> N
     assert sum(column.sum() for column in dense.pi.values()) == pytest.approx(1, rel=1e-9)
 
 
-def test_smoothed_em_tells_unseen_trees_from_impossible_ones(small: Examples) -> None:
+def test_smoothed_em_gives_unseen_trees_a_probability(small: Examples) -> None:
     """Every combination of states has a probability under smoothing."""
     corpus = Corpus(small)
     mixture = started(corpus, 3, terms=5, states=4, smoothing=SOME)
@@ -341,7 +341,7 @@ def test_a_mixture_is_the_tables_it_came_from(seed: int) -> None:
             np.testing.assert_array_equal(getattr(back, part), getattr(tables, part))
 
 
-def test_tables_that_are_no_probabilities_are_refused(small: Examples) -> None:
+def test_tables_that_are_not_probabilities_are_refused(small: Examples) -> None:
     tables, _ = spectral.estimate(small, SpectralConfig(states=4), seed=1, workers=1)
     with pytest.raises(TrainingError, match=r"`\w+` with \d+ % of its magnitude negative: start"):
         Mixture.of(tables, SOME)
@@ -377,7 +377,7 @@ def climbing(
     return climb(corpus, mixture, SOME, steps=6, patience=patience, choose=choose, workers=1)
 
 
-def test_the_best_step_is_kept_and_no_more_are_taken_than_patience_allows(
+def test_em_keeps_the_best_step_and_stops_when_patience_ends(
     small: Examples,
 ) -> None:
     seen: list[Tables] = []
@@ -404,7 +404,7 @@ def test_without_patience_or_choice_all_steps_are_taken(small: Examples) -> None
     assert numbers(impatient) == numbers(plain)
 
 
-def test_the_report_is_told(small: Examples) -> None:
+def test_the_report_has_likelihoods_and_steps(small: Examples) -> None:
     tables, report = em.estimate(small, EmConfig(states=2, steps=2), seed=1, workers=1)
     facts = report.facts(small.grammar)
     assert facts["states"] == tables.states.tolist()
@@ -424,8 +424,6 @@ def test_the_report_is_told(small: Examples) -> None:
         ({"states": 0}, "expected `states` of at least 1, got 0: raise it"),
     ],
 )
-def test_settings_outside_what_they_may_be_are_refused(
-    setting: dict[str, float], problem: str
-) -> None:
+def test_settings_out_of_range_are_refused(setting: dict[str, float], problem: str) -> None:
     with pytest.raises(TrainingError, match=problem):
         EmConfig(**setting)  # type: ignore[arg-type]

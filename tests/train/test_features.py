@@ -98,7 +98,7 @@ def same_partition(numbers: np.ndarray, descriptions: list[Hashable]) -> bool:
     return len(pairs) == len(set(numbers.tolist())) == len(set(descriptions))
 
 
-def test_features_tell_apart_what_their_descriptions_tell_apart(varied: list[Tree]) -> None:
+def test_features_differ_exactly_when_their_descriptions_do(varied: list[Tree]) -> None:
     """Feature by feature, for the examples of every symbol."""
     context = context_of(varied)
     nodes = [node for tree in strees_of(context.forest) for node in naive.nodes_of(tree)]

@@ -44,7 +44,7 @@ def numbered(folder: Path, count: int) -> Path:
     return bank(folder, "".join(f"(S (N w{k}) (V v))" for k in range(count)))
 
 
-def test_held_out_trees_are_spread_and_nothing_of_them_is_left(tmp_path: Path) -> None:
+def test_held_out_trees_are_spread_and_leave_no_trace_in_training(tmp_path: Path) -> None:
     forest = read_forest(numbered(tmp_path, 2000))
     rest, held = split(forest, 600)
     assert [tree.tokens()[0] for tree in held] == [f"w{k}" for k in range(5, 2000, 10)]
@@ -66,7 +66,7 @@ def test_a_part_of_a_forest_is_the_forest_of_that_part(seed: int) -> None:
     assert len(part.symbols) < len(forest.symbols)
 
 
-def test_so_many_are_held_out_but_no_more_than_one_in_ten(tmp_path: Path) -> None:
+def test_at_most_one_tree_in_ten_is_held_out(tmp_path: Path) -> None:
     forest = read_forest(numbered(tmp_path, 2000))
     assert [len(split(forest, most)[1]) for most in (0, 60, 1000)] == [0, 60, 200]
 
@@ -79,7 +79,7 @@ def test_too_few_trees_for_a_map_are_all_learned_from(tmp_path: Path) -> None:
     assert report.as_json()["held_out"] == {}
 
 
-def test_the_map_tells_how_often_a_posterior_is_right_on_held_out_trees(tmp_path: Path) -> None:
+def test_the_map_gives_the_share_of_right_held_out_spans(tmp_path: Path) -> None:
     # The posterior of the NP is the share of LOW in training, .1; on held-out trees it is .4.
     model, _ = train(bank(tmp_path, 9 * HIGH + LOW), COUNTS)
     held = HeldOut([parse_tree(HIGH)] * 60 + [parse_tree(LOW)] * 40, model, workers=2)
@@ -112,7 +112,7 @@ def test_a_member_weighs_less_the_more_its_f1_lags_behind_the_best() -> None:
     assert held.weights([good], stages) == ()
 
 
-def test_what_is_published_weighs_its_members_as_held_out_trees_say(tmp_path: Path) -> None:
+def test_published_members_have_the_weights_of_the_held_out_trees(tmp_path: Path) -> None:
     several = TrainingConfig(members=(member("spectral"), member("spectral", states=1)))
     model, report = train(numbered(tmp_path, 1000), several)
     assert model.weights == report.held_out["weights"]
@@ -146,7 +146,7 @@ def test_estimators_choose_by_f1_on_held_out_trees(
     assert chosen == [100.0, None, None]
 
 
-def test_members_learn_from_all_trees_in_the_end_where_many_are_held_out(tmp_path: Path) -> None:
+def test_members_finally_learn_from_all_trees_if_many_are_held_out(tmp_path: Path) -> None:
     model, report = train(numbered(tmp_path, 1000), COUNTS)
     assert report.sizes["trees"] == 1000
     assert report.held_out["trees"] == 100
@@ -211,7 +211,7 @@ def test_spans_that_only_calibration_lifts_to_what_is_served_count() -> None:
     assert found.calibration == calibration(served, correct, threshold=SERVED)
 
 
-def test_sentences_that_nothing_spans_have_no_spans() -> None:
+def test_sentences_without_an_analysis_have_no_spans() -> None:
     comma: list[Tree] = [parse_tree("(X (, ,))")]  # never a root in training
     found = examine(Parser(small_models.counts(horizontal=0)), comma, tags="gold")
     assert found.calibration.items == 0
@@ -228,7 +228,7 @@ def test_probabilities_are_true_on_a_treebank_nobody_has_seen(treebanks: Path) -
     assert float(str(report.dev["raw_calibration_error"])) > 0.03
 
 
-def test_examined_spans_are_in_order_whatever_the_workers() -> None:
+def test_examined_spans_are_in_order_for_any_number_of_workers() -> None:
     parser = Parser(small_models.spectral())
     one, three = (examine(parser, small_models.trees(), workers=k) for k in (1, 3))
     np.testing.assert_array_equal(one.raw, three.raw)

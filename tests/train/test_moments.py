@@ -68,14 +68,14 @@ def test_third_moments_do_not_depend_on_the_pieces_they_are_summed_in() -> None:
     np.testing.assert_allclose(third_moment(sides), expected, rtol=0, atol=1e-9)
 
 
-def test_the_weights_of_smoothing() -> None:
+def test_smoothing_weights_follow_the_paper() -> None:
     assert SMOOTHING.rule_weight(9).item() == pytest.approx(0.5)
     assert SMOOTHING.lexical_weight(4).item() == pytest.approx(0.5)
     assert SMOOTHING.rule_weight(np.array([0, 1])).tolist() == pytest.approx([0.0, 0.25])
     assert Smoothing(0.0, 0.0).rule_weight(np.array([0, 1, 5])).tolist() == [0.0, 1.0, 1.0]
 
 
-def test_means_of_groups() -> None:
+def test_group_means_ignore_negative_groups() -> None:
     vectors = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 7.0], [9.0, 9.0]])
     found = group_means(vectors, np.array([2, 0, 2, -1], np.int32), 4)
     assert found.tolist() == [[3.0, 4.0], [0.0, 0.0], [3.0, 4.5], [0.0, 0.0]]
@@ -111,7 +111,7 @@ def test_occurrences_of_rules_and_what_they_average() -> None:
 
 @pytest.mark.parametrize("rare_threshold", [0, 1])
 @pytest.mark.parametrize("smoothing", [SMOOTHING, Smoothing(0.0, 0.0)])
-def test_terminal_directions(rare_threshold: int, smoothing: Smoothing) -> None:
+def test_terminal_directions_follow_the_paper(rare_threshold: int, smoothing: Smoothing) -> None:
     """νE^{a→x} + (1−ν)H^a; unsmoothed the plain mean; a → ANY, which no leaf has, H^a."""
     examples = examples_of(rare_threshold)
     forest, grammar, node_entry = examples.forest, examples.grammar, examples.node_entry

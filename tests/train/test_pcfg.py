@@ -35,7 +35,7 @@ def learned(forest: Forest, rare_threshold: int = 0) -> tuple[Tables, Lexicon]:
     return counts.estimate(Examples.of(forest, lexicon)), lexicon
 
 
-def test_hand_counted_probabilities() -> None:
+def test_probabilities_equal_counts_by_hand() -> None:
     tables, _ = learned(read_forest(io.StringIO(TEXT)))
     grammar = tables.grammar
     rules = {grammar.rule_name(r): tables.dense(r).item() for r in range(grammar.n_rules)}

@@ -44,7 +44,7 @@ def tensors(model: Model) -> dict[str, tuple[str, tuple[int, ...], bytes]]:
     return {**arrays, "grammar": (json.dumps(bundle.grammar), (), b"")}
 
 
-def test_a_model_has_the_grammar_of_its_treebank_and_falls_back_to_bare_symbols() -> None:
+def test_a_model_has_its_treebanks_grammar_and_a_fallback() -> None:
     model, _ = train(SMALL, COUNTS)
     forest = read_forest(SMALL, horizontal=1)
     assert model.grammar.symbols == forest.symbols
@@ -62,7 +62,7 @@ def test_a_model_has_the_grammar_of_its_treebank_and_falls_back_to_bare_symbols(
 
 
 @pytest.mark.parametrize("workers", [2, 3])
-def test_the_model_is_the_same_whatever_the_workers(
+def test_the_model_does_not_depend_on_the_number_of_workers(
     monkeypatch: pytest.MonkeyPatch, workers: int
 ) -> None:
     alone, report = train(SMALL, COUNTS)
@@ -197,7 +197,7 @@ def test_an_empty_treebank_publishes_nothing(tmp_path: Path) -> None:
     assert list_models(tmp_path / "store") == []
 
 
-def test_what_dev_has_and_training_has_not_is_counted(tmp_path: Path) -> None:
+def test_words_and_rules_unseen_in_training_are_counted(tmp_path: Path) -> None:
     train_bank = written(tmp_path, "(S (N dogs) (V bark)) (S (N dogs) (VP (V see) (N cats)))")
     dev_bank = written(
         tmp_path, "(S (N cats) (V meow)) (S (N dogs) (V bark)) (Q (V see) (N cows))", "dev.mrg"
@@ -245,21 +245,19 @@ def test_a_training_killed_in_any_stage_leaves_no_version(tmp_path: Path, stage:
     assert reference.version == 1
 
 
-def test_a_wrong_name_is_told_before_anything_is_read(tmp_path: Path) -> None:
+def test_a_wrong_name_is_refused_before_anything_is_read(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="expected a model name"):
         train_and_publish(tmp_path / "absent.mrg", TrainingConfig(), store=tmp_path, name="Wrong!")
 
 
 @pytest.mark.parametrize("place", ["file", "file/below"])
-def test_a_store_that_cannot_be_written_is_told_before_anything_is_read(
-    place: str, tmp_path: Path
-) -> None:
+def test_an_unwritable_store_is_refused_before_anything_is_read(place: str, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(StoreError, match=r"cannot publish m into .*Not a directory"):
         train_and_publish(tmp_path / "absent.mrg", COUNTS, store=tmp_path / place, name="m")
 
 
-def test_malformed_dev_trees_are_told_before_anything_is_learned(tmp_path: Path) -> None:
+def test_malformed_dev_trees_are_refused_before_anything_is_learned(tmp_path: Path) -> None:
     dev = tmp_path / "dev.mrg"
     dev.write_text("(S (A x)")
     stages: list[str] = []

@@ -217,7 +217,7 @@ def cross_entropy(t: Doubles, rows: list[Doubles]) -> float:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_every_step_on_a_rules_states_is_likelier(seed: int) -> None:
+def test_every_step_on_a_rules_states_raises_the_likelihood(seed: int) -> None:
     rng = np.random.default_rng(seed)
     rows = [rng.gamma(0.5, size=(50, m)) for m in (3, 2, 4)]
     values = [cross_entropy(joint_states(rows, steps), rows) for steps in range(0, 40, 4)]
@@ -235,7 +235,7 @@ def test_known_states_of_a_rule_are_counted(seed: int) -> None:
 
 
 @pytest.mark.parametrize("n_terms", [1, 2, 5, 7])
-def test_terms_keep_what_single_states_tell_and_come_nearer(n_terms: int) -> None:
+def test_terms_keep_the_marginals_of_states_and_approach_the_tensor(n_terms: int) -> None:
     rng = np.random.default_rng(n_terms)
     t = rng.gamma(0.3, size=(4, 3, 5))
     t /= t.sum()
@@ -278,7 +278,7 @@ def test_the_number_of_workers_changes_no_byte(small: Examples, estimate: object
     assert runs[1:] == runs[:1] * 2
 
 
-def test_nothing_is_negative_and_states_sum_to_one(small: Examples) -> None:
+def test_parameters_are_non_negative_and_sum_to_one(small: Examples) -> None:
     tables, _ = pivot.estimate(small, PivotConfig(states=4, pivot_count=3), seed=1, workers=1)
     assert all((getattr(tables, part) >= 0).all() for part in PARTS)
     assert tables.states.max() == 4
@@ -313,7 +313,7 @@ def test_small_treebanks_are_learned(text: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["pivot_count", "rule_steps"])
-def test_settings_outside_what_they_may_be_are_refused(name: str) -> None:
+def test_settings_out_of_range_are_refused(name: str) -> None:
     with pytest.raises(TrainingError, match=f"expected `{name}` of at least 1, got 0: raise it"):
         PivotConfig(**{name: 0})
     with pytest.raises(TrainingError, match="expected `steps` of at least 0, got -1: raise it"):

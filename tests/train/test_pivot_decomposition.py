@@ -251,7 +251,7 @@ def test_a_matrix_of_lower_rank_says_how_many_states_it_has() -> None:
 
 
 @pytest.mark.parametrize("entry", [-1.0, np.nan, np.inf])
-def test_what_is_no_count_is_refused(entry: float) -> None:
+def test_entries_that_are_not_counts_are_refused(entry: float) -> None:
     with pytest.raises(TrainingError, match="got negative or non-finite entries"):
         decompose(np.array([[1.0, entry], [1.0, 1.0]]), 1)
 

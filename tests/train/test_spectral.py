@@ -269,7 +269,7 @@ def test_constants_grow_with_the_states() -> None:
         ({"without": ("inside:no",)}, "expected feature templates among .*, got inside:no"),
     ],
 )
-def test_settings_that_cannot_be_are_refused(settings: dict[str, object], message: str) -> None:
+def test_impossible_settings_are_refused(settings: dict[str, object], message: str) -> None:
     with pytest.raises(TrainingError, match=message):
         SpectralConfig(**settings)  # type: ignore[arg-type]
 

@@ -76,12 +76,12 @@ def spans(tree: Tree, start: int = 0) -> list[tuple[str, int, int, str | None]]:
 
 
 @given(st.lists(strees, min_size=1, max_size=5))
-def test_a_forest_gives_back_the_very_s_trees(trees: list[Tree]) -> None:
+def test_a_forest_restores_its_s_trees_exactly(trees: list[Tree]) -> None:
     assert strees_of(forest_of(trees)) == trees
 
 
 @given(st.lists(strees, min_size=1, max_size=5))
-def test_arrays_of_a_forest_say_what_the_trees_say(trees: list[Tree]) -> None:
+def test_arrays_of_a_forest_describe_its_trees(trees: list[Tree]) -> None:
     forest = forest_of(trees)
     expected = [row for tree in trees for row in spans(tree)]
     names = [forest.symbols[a].removesuffix(LEAF_MARK) for a in forest.symbol]
@@ -152,7 +152,7 @@ def test_real_trees_come_back_from_the_forest(treebanks: Path, horizontal: int) 
     assert [restore(stree) for stree in strees_of(forest)] == normal
 
 
-def test_the_forest_is_the_same_whatever_the_workers(
+def test_the_forest_does_not_depend_on_the_number_of_workers(
     treebanks: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source = treebanks / "gum" / "dev.mrg"
@@ -247,7 +247,7 @@ def test_an_empty_text_is_refused() -> None:
         forest_from(" \n")
 
 
-def test_a_treebank_of_nothing_but_traces_is_refused(tmp_path: Path) -> None:
+def test_a_treebank_of_traces_alone_is_refused(tmp_path: Path) -> None:
     (tmp_path / "traces.mrg").write_text("(S (NP (-NONE- *)))")
     with pytest.raises(
         TrainingError, match=r"at least one tree with words in .*traces\.mrg, got none: give files"
@@ -255,7 +255,7 @@ def test_a_treebank_of_nothing_but_traces_is_refused(tmp_path: Path) -> None:
         read_forest(tmp_path / "traces.mrg")
 
 
-def test_trees_of_which_nothing_remains_are_left_out() -> None:
+def test_trees_left_empty_by_normalizing_are_skipped() -> None:
     forest = forest_from("(S (NP (-NONE- *))) (S (A a) (B b)) (S (-NONE- 0))")
     assert forest.n_trees == 1
 

@@ -61,7 +61,7 @@ def test_words_are_escaped_and_a_drawing_is_one_line() -> None:
     assert {'a<b&"c"', "]]>", "<&>"} <= {one.text for one in root.iter(f"{SVG}text")}
 
 
-def test_what_xml_cannot_hold_is_drawn_as_the_replacement_character() -> None:
+def test_characters_outside_xml_are_drawn_as_the_replacement_character() -> None:
     drawn = svg(Tree("S", word="a\0b\x1b\ud800\uffff😀"))
     (word,) = (text for text, _, _, is_word in texts_of(drawn) if is_word)
     assert word == "a\ufffdb\ufffd\ufffd\ufffd😀"

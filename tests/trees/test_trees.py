@@ -80,12 +80,12 @@ def test_a_tree_knows_its_nodes_leaves_and_tokens() -> None:
         "(NP (DT the) (NN dog))",
     ],
 )
-def test_trees_differ_when_anything_in_them_does(other: object) -> None:
+def test_trees_are_unequal_when_any_part_differs(other: object) -> None:
     assert other != DOG
     assert len({DOG, other}) == 2
 
 
-def test_equal_trees_are_equal_and_hash_alike_whatever_built_them() -> None:
+def test_equal_trees_have_equal_hashes_however_they_are_built() -> None:
     again = parse_tree("(NP (DT the) (NN dog))")
     assert again is not DOG
     assert again == DOG
@@ -109,7 +109,7 @@ def test_a_node_has_either_children_or_a_word(
         Tree("NP", children, word)
 
 
-def test_nothing_depends_on_the_stack_of_the_interpreter() -> None:
+def test_deep_trees_do_not_need_the_interpreters_stack() -> None:
     deep, again = right_branching(DEEP), right_branching(DEEP)
     assert deep == again
     assert hash(deep) == hash(again)
@@ -142,7 +142,7 @@ TWO = [DOG, Tree("", (Tree("S", (Tree("NP", (leaf("NN", "rain"),)),)),))]
     ],
 )
 @pytest.mark.parametrize("chunk", [1, 2, 3, 5, 8, 13, 1 << 18])
-def test_layout_does_not_matter_nor_where_the_text_is_cut(
+def test_neither_layout_nor_chunk_borders_matter(
     text: str, chunk: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(brackets, "_CHUNK", chunk)
@@ -218,7 +218,7 @@ def test_files_are_opened_one_after_another(folder: Path) -> None:
         next(stream)
 
 
-def test_what_cannot_be_read_is_named_with_the_reason(folder: Path) -> None:
+def test_unreadable_sources_are_named_with_the_reason(folder: Path) -> None:
     absent = folder / "absent.mrg"
     message = (
         f"expected a readable file, got 'No such file or directory' at {absent}: "
@@ -382,7 +382,7 @@ def test_a_depth_cap_below_one_is_refused() -> None:
         parse_tree("(NN a)", max_depth=0)
 
 
-def test_one_tree_means_one() -> None:
+def test_parse_tree_refuses_more_or_fewer_than_one_tree() -> None:
     assert parse_tree(" (NP (DT the) (NN dog)) ") == DOG
     message = "trees/3:2:2: expected one tree, got a second: give each tree by itself"
     with pytest.raises(TreebankError, match=f"^{message}$"):
@@ -483,7 +483,7 @@ def test_reading_undoes_writing(tree: Tree) -> None:
         (Tree("S", (Tree("", (DOG,)),)), "label", ""),
     ],
 )
-def test_what_brackets_cannot_hold_is_refused(tree: Tree, kind: str, text: str) -> None:
+def test_trees_that_brackets_cannot_hold_are_refused(tree: Tree, kind: str, text: str) -> None:
     message = (
         f"expected a {kind} that brackets can hold, got {text!r}: replace parentheses "
         "(ptb_escape does it) and white space, and fill what is empty"
@@ -532,12 +532,12 @@ def test_ptb_unescape_undoes_ptb_escape(word: str) -> None:
         ("(X (-- --) (= =) (-X-1 x) (PRP$-2 its))", "(X (-- --) (= =) (-X-1 x) (PRP$ its))"),
     ],
 )
-def test_normalized_trees(raw: str, normalized: str) -> None:
+def test_normalizing_removes_traces_tags_and_wrappers(raw: str, normalized: str) -> None:
     assert normalize(parse_tree(raw)) == parse_tree(normalized)
 
 
 @pytest.mark.parametrize("raw", ["(-NONE- *)", "( (S (NP (-NONE- *)) (VP (-NONE- *?*))))"])
-def test_nothing_remains_of_traces_alone(raw: str) -> None:
+def test_a_tree_of_traces_alone_normalizes_to_none(raw: str) -> None:
     assert normalize(parse_tree(raw)) is None
 
 
@@ -587,7 +587,7 @@ PHRASE = "(S (VP (V see) (NP (NN it)) (PP (NP (NN x))) (SBAR s)))"
         ),
     ],
 )
-def test_s_trees(raw: str, horizontal: int, expected: str) -> None:
+def test_binarizing_gives_the_documented_s_trees(raw: str, horizontal: int, expected: str) -> None:
     tree = parse_tree(raw)
     assert write(binarize(tree, horizontal=horizontal)) == expected
     assert restore(parse_tree(expected)) == tree

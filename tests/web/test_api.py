@@ -122,7 +122,7 @@ def test_marginals_are_the_parsers(
     assert found.spans
 
 
-def test_trees_are_scored_and_bad_brackets_do_not_keep_others_from_it(
+def test_trees_are_scored_beside_others_with_bad_brackets(
     client: TestClient, parser: Parser
 ) -> None:
     good = "(S (NP (DT The) (NN dog)) (VP (VBD slept)))"
@@ -143,7 +143,7 @@ def test_trees_are_scored_and_bad_brackets_do_not_keep_others_from_it(
     assert found[3].problem is not None
 
 
-def test_trees_are_scored_as_they_are_learned_and_nodes_without_a_rule_named(
+def test_trees_are_normalized_before_scoring_and_missing_rules_are_named(
     client: TestClient,
 ) -> None:
     raw = "(ROOT (S (NP-SBJ (DT The) (NN dog)) (VP (VBD slept) (NP (-NONE- *)))))"
@@ -206,7 +206,7 @@ def test_batch_in_one_byte_chunks_is_the_same_batch(client: TestClient) -> None:
     assert whole.count(b"\n") == 3
 
 
-def test_models_tell_what_they_are(client: TestClient, parser: Parser) -> None:
+def test_models_list_their_versions_and_labels(client: TestClient, parser: Parser) -> None:
     (one,) = Models.model_validate_json(client.get("/v1/models").content).models
     details = ModelDetails.model_validate_json(client.get("/v1/models/small").content)
     assert details.model_dump(exclude={"facts"}) == one.model_dump()
@@ -263,7 +263,7 @@ def test_health_metrics_and_the_description(client: TestClient) -> None:
         assert re.search(expected, metrics), expected
 
 
-def test_docs_show_every_endpoint_with_an_example_and_need_nothing_from_elsewhere(
+def test_docs_show_every_endpoint_without_loading_other_files(
     client: TestClient,
 ) -> None:
     answer = client.get("/docs")

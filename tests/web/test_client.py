@@ -133,7 +133,7 @@ both = pytest.mark.parametrize("ask", [models_of, models_async])
 
 
 @both
-def test_it_tries_again_as_long_and_as_often_as_it_may(
+def test_the_client_retries_within_its_limits(
     ask: Callable[[Answers, int], object], pauses: list[float]
 ) -> None:
     answers = Answers(httpx.ConnectError, busy("3"), httpx.ReadError, httpx.Response(502), ready())
@@ -143,7 +143,7 @@ def test_it_tries_again_as_long_and_as_often_as_it_may(
 
 
 @both
-def test_it_gives_up_with_what_it_was_told_last(
+def test_the_client_raises_the_last_problem_after_its_retries(
     ask: Callable[[Answers, int], object], pauses: list[float]
 ) -> None:
     refusal = httpx.Response(

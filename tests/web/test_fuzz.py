@@ -50,15 +50,13 @@ def described(process: Process) -> Any:
     return schemathesis.openapi.from_url(f"http://127.0.0.1:{process.port}/openapi.json")
 
 
-def test_these_are_all_operations(described: Any) -> None:
+def test_the_fuzzed_operations_are_all_operations(described: Any) -> None:
     found = [one.ok() for one in described.get_all_operations()]
     assert sorted(f"{one.method.upper()} {one.path}" for one in found) == sorted(OPERATIONS)
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)
-def test_whatever_the_description_allows_has_a_documented_answer(
-    described: Any, operation: str
-) -> None:
+def test_every_allowed_request_has_a_documented_answer(described: Any, operation: str) -> None:
     method, path = operation.split()
 
     @given(described[path][method].as_strategy())
@@ -186,16 +184,14 @@ json_values = st.recursive(
 
 
 @given(json_values)
-def test_any_json_is_decided(client: TestClient, value: object) -> None:
+def test_any_json_gets_a_definite_answer(client: TestClient, value: object) -> None:
     for path in ("/v1/parse", "/v1/marginals", "/v1/tree-probability", "/v1/batch"):
         body = json.dumps(value)
         decided(client.post(path, content=body, headers={"content-type": "application/json"}))
 
 
 @given(st.binary(max_size=200))
-def test_any_bytes_are_decided_and_every_line_of_a_batch_has_its_answer(
-    client: TestClient, body: bytes
-) -> None:
+def test_any_bytes_get_an_answer_and_so_does_every_line(client: TestClient, body: bytes) -> None:
     headers = {"content-type": "application/json"}
     decided(client.post("/v1/parse", content=body, headers=headers))
     answer = client.post("/v1/batch", content=body)
@@ -228,7 +224,7 @@ HOSTILE: dict[str, tuple[str, Callable[[int], object]]] = {
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_time_grows_at_most_linearly_with_what_is_sent(client: TestClient, name: str) -> None:
+def test_time_grows_at_most_linearly_with_the_request(client: TestClient, name: str) -> None:
     path, make = HOSTILE[name]
 
     def seconds(n: int) -> float:

@@ -31,7 +31,7 @@ CLIENTS = 3
 ADMIN = "an-administrator's-key"
 
 
-def test_ten_times_too_much_leaves_goodput_latency_and_memory_as_they_were(store: Path) -> None:
+def test_tenfold_overload_does_not_change_goodput_latency_and_memory(store: Path) -> None:
     made = made_up(400, range(10, 31), seed=2)
     bodies = [request_of(made[start : start + 40]) for start in range(0, 400, 40)]
     rounds = []
@@ -56,7 +56,7 @@ def test_memory_does_not_grow_with_sentences(store: Path) -> None:
     assert found.is_flat, found
 
 
-def test_300_slow_clients_are_closed_and_others_hardly_notice(store: Path) -> None:
+def test_300_slow_clients_are_closed_without_delaying_others(store: Path) -> None:
     head = b"POST /v1/parse HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\n"
     begun = (b"", b"GET / HT", head + b"content-length: 100\r\n\r\n{")
     bodies = [request_of([one]) for one in made_up(64, range(10, 21), seed=4)]
@@ -155,7 +155,7 @@ def reload(process: Process) -> tuple[int, dict[str, object]]:
     return answer.status, answer.json()
 
 
-def test_fifty_reloads_under_load_are_never_noticed(reloadable: tuple[Process, Path]) -> None:
+def test_fifty_reloads_under_load_lose_no_request(reloadable: tuple[Process, Path]) -> None:
     process, own = reloadable
     configs = (TrainingConfig(), TrainingConfig(members=(member("counts"),)))
     models = [train(TREES, config)[0] for config in configs]
@@ -223,7 +223,7 @@ def test_only_administrators_reload(reloadable: tuple[Process, Path]) -> None:
     assert reload(process)[0] == 200
 
 
-def test_2000_requests_are_answered_to_the_bit_as_one_after_the_other(
+def test_2000_concurrent_requests_have_the_answers_of_sequential_ones(
     process: Process, parser: Parser
 ) -> None:
     sentences = made_up(2000, range(2, 14), seed=6)

@@ -110,7 +110,7 @@ def problem(answer: Any, kind: str) -> Problem:
         ({"text": "a", "model": "none"}, "/model", "expected one of the models small, got 'none'"),
     ],
 )
-def test_content_that_says_nothing_sensible(
+def test_invalid_content_is_refused_with_expectation_and_cure(
     client: TestClient, request_: Any, at: str, detail: str
 ) -> None:
     found = problem(client.post("/v1/parse", json=request_), "content")
@@ -139,7 +139,7 @@ def test_content_that_says_nothing_sensible(
         ({"text": None, "sentences": []}, "/sentences", "expected just one sentence, got 0"),
     ],
 )
-def test_marginals_that_cannot_be_asked_for(
+def test_impossible_requests_for_marginals_are_refused(
     client: TestClient, more: dict[str, Any], at: str, detail: str
 ) -> None:
     found = problem(client.post("/v1/marginals", json={"text": "A dog", **more}), "content")
@@ -164,7 +164,7 @@ def test_marginals_that_cannot_be_asked_for(
         ({"tags": ["", "NN"]}, "/tags/0", "expected null or a tag .*, got '': use one of .*NN"),
     ],
 )
-def test_labels_and_tags_the_model_does_not_know_are_told_with_those_it_knows(
+def test_unknown_labels_and_tags_are_refused_with_the_known_ones(
     client: TestClient, path: str, more: dict[str, Any], at: str, detail: str
 ) -> None:
     sentence = {"tokens": ["The", "dog"], **more}
@@ -175,7 +175,7 @@ def test_labels_and_tags_the_model_does_not_know_are_told_with_those_it_knows(
     assert json.loads(line)["problem"] == {**found.model_dump(exclude_none=True), "at": at}
 
 
-def test_no_sentence_in_a_text_is_none_answered_and_one_without_tokens_has_failed(
+def test_a_text_without_sentences_is_empty_and_no_tokens_fail(
     client: TestClient,
 ) -> None:
     assert client.post("/v1/parse", json={"text": " "}).json()["sentences"] == []
@@ -188,7 +188,7 @@ def test_no_sentence_in_a_text_is_none_answered_and_one_without_tokens_has_faile
             assert answer["reason"] == "there are no tokens: send at least one word"
 
 
-def test_several_faults_are_told_at_once(client: TestClient) -> None:
+def test_several_faults_are_reported_together(client: TestClient) -> None:
     found = problem(client.post("/v1/parse", json={"text": 1, "k": 0}), "content")
     assert [one.at for one in found.errors or ()] == ["/text", "/k"]
     assert found.detail == (found.errors or ())[0].detail
@@ -205,20 +205,20 @@ def test_several_faults_are_told_at_once(client: TestClient) -> None:
         (b'{"text": "a"} 1', r"something else \(trailing characters"),
     ],
 )
-def test_bodies_that_are_not_json(client: TestClient, body: bytes, detail: str) -> None:
+def test_bodies_that_are_not_json_are_refused(client: TestClient, body: bytes, detail: str) -> None:
     headers = {"content-type": "application/json"}
     found = problem(client.post("/v1/parse", content=body, headers=headers), "content")
     assert re.match(f"expected JSON in UTF-8, got {detail}", found.detail), found.detail
 
 
 @pytest.mark.parametrize("kind", ["", "text/plain", "application/jsonp"])
-def test_json_must_say_that_it_is(client: TestClient, kind: str) -> None:
+def test_json_needs_its_content_type(client: TestClient, kind: str) -> None:
     answer = client.post("/v1/parse", content=b'{"text": "a"}', headers={"content-type": kind})
     found = problem(answer, "media-type")
     assert re.search(f"content-type: application/json, got '{kind}'", found.detail)
 
 
-def test_json_may_say_more(client: TestClient) -> None:
+def test_json_content_types_may_have_parameters(client: TestClient) -> None:
     headers = {"content-type": "application/json; charset=utf-8"}
     answer = client.post("/v1/parse", content=b'{"text": "A dog."}', headers=headers)
     assert answer.status_code == 200
@@ -231,7 +231,7 @@ def limited(answer: Any, limit: int, value: int, at: str | None, kind: str = "li
     return found.detail
 
 
-def test_every_limit_says_what_it_is(serve: Serve) -> None:
+def test_every_exceeded_limit_is_named_with_its_value(serve: Serve) -> None:
     with serve(max_tokens=3, max_sentences=2, max_parses=4, max_json_depth=5) as client:
 
         def post(**request: Any) -> Any:
@@ -290,7 +290,7 @@ def test_bodies_are_limited_whether_they_say_their_length_or_not(serve: Serve) -
         assert third["problem"]["value"] == 199
 
 
-def test_paths_and_methods_there_are_not(client: TestClient) -> None:
+def test_unknown_paths_and_methods_are_refused(client: TestClient) -> None:
     problem(client.get("/v1/nothing"), "not-found")
     problem(client.post("/v1/parse/", json={}), "not-found")
     answer = client.get("/v1/parse")
@@ -327,7 +327,7 @@ def test_parameters_of_a_batch_have_limits_too(client: TestClient) -> None:
     limited(client.post("/v1/batch?k=99", content=b'"a"'), 50, 99, "#query/k")
 
 
-def test_a_fault_of_the_service_is_a_problem_too_and_tells_nothing(
+def test_a_fault_of_the_service_is_a_problem_without_details(
     serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(*_: object, **__: object) -> None:

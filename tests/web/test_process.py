@@ -101,7 +101,9 @@ def impatient(store: Path) -> Iterator[Process]:
         (b"GET /nope HTTP/1.1\r\nhost: a\r\ncontent-length: 5\r\n\r\nab", b"404 "),
     ],
 )
-def test_who_sends_nothing_more_is_closed(impatient: Process, sent: bytes, said: bytes) -> None:
+def test_a_client_that_stops_sending_is_closed(
+    impatient: Process, sent: bytes, said: bytes
+) -> None:
     with socket.create_connection(("127.0.0.1", impatient.port)) as client:
         client.sendall(sent)
         seconds, answer = closed_after(client)
@@ -111,7 +113,7 @@ def test_who_sends_nothing_more_is_closed(impatient: Process, sent: bytes, said:
 
 
 @pytest.mark.parametrize("begun", [b"GET / HTTP/1.1\r\nx: ", HEAD + b"content-length: 99\r\n\r\n"])
-def test_who_drips_is_closed_too(impatient: Process, begun: bytes) -> None:
+def test_a_client_that_sends_too_slowly_is_closed(impatient: Process, begun: bytes) -> None:
     with socket.create_connection(("127.0.0.1", impatient.port)) as client:
         started = time.monotonic()
         client.sendall(begun)
@@ -124,7 +126,7 @@ def test_who_drips_is_closed_too(impatient: Process, begun: bytes) -> None:
         assert time.monotonic() - started < 4
 
 
-def test_who_does_not_read_the_answer_is_closed(impatient: Process) -> None:
+def test_a_client_that_does_not_read_its_answer_is_closed(impatient: Process) -> None:
     with socket.socket() as client:
         client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         client.connect(("127.0.0.1", impatient.port))
@@ -144,7 +146,7 @@ def test_who_does_not_read_the_answer_is_closed(impatient: Process) -> None:
     assert closed
 
 
-def test_bytes_that_are_no_http_get_the_one_shape(impatient: Process) -> None:
+def test_bytes_that_are_not_http_get_a_problem(impatient: Process) -> None:
     with socket.create_connection(("127.0.0.1", impatient.port)) as client:
         client.sendall(b"\x16\x03\x01\x02\x00\x01\r\n\r\n")
         _, answer = closed_after(client)
@@ -171,7 +173,7 @@ def test_the_deadline_is_kept_and_the_work_stops(store: Path) -> None:
         assert idle_within(process, 0.25)
 
 
-def test_a_client_that_goes_away_takes_its_work_with_it(process: Process) -> None:
+def test_work_stops_when_its_client_disconnects(process: Process) -> None:
     body = json.dumps(LONG).encode()
     with socket.create_connection(("127.0.0.1", process.port)) as client:
         client.sendall(HEAD + b"content-length: %d\r\n\r\n" % len(body) + body)
@@ -226,7 +228,7 @@ def test_liveness_answers_at_full_load(process: Process) -> None:
 
 
 @pytest.mark.parametrize("model", ["none", "small@7"])
-def test_a_model_that_is_not_there_ends_the_command_at_once(store: Path, model: str) -> None:
+def test_a_missing_model_ends_the_command_at_once(store: Path, model: str) -> None:
     command = [sys.executable, "-m", "lpcfg", "serve", "--model", model, "--store", str(store)]
     run = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert run.returncode == 1

@@ -27,7 +27,7 @@ def test_cost_grows_faster_than_length() -> None:
         assert cost(longer) / longer > cost(shorter) / shorter
 
 
-def test_an_idle_service_takes_work_of_any_size_and_a_busy_one_only_so_much() -> None:
+def test_only_an_idle_service_accepts_work_of_any_size() -> None:
     admission = Admission(threads=2, most_requests=8, most_seconds=1.0)
     for _ in range(3):
         admission.check()
@@ -40,7 +40,7 @@ def test_an_idle_service_takes_work_of_any_size_and_a_busy_one_only_so_much() ->
     admission.check()
 
 
-def test_so_many_requests_may_wait_however_cheap() -> None:
+def test_the_number_of_waiting_requests_is_limited() -> None:
     admission = Admission(threads=1, most_requests=3, most_seconds=1.0)
     for _ in range(4):
         admission.check()
@@ -50,7 +50,7 @@ def test_so_many_requests_may_wait_however_cheap() -> None:
     assert refused.value.retry_after is not None
 
 
-def test_the_scale_is_learned_from_what_work_takes() -> None:
+def test_the_cost_scale_is_learned_from_measured_work() -> None:
     admission = Admission(threads=1, most_requests=8, most_seconds=1.0)
     for _ in range(200):
         admission.enter(0.01)
@@ -138,7 +138,7 @@ def test_a_quota_fills_up_as_time_passes() -> None:
 @pytest.mark.parametrize(
     "line", ["ann", "ann " + "A" * 64, "ann " + "a" * 63, "ann " + "a" * 64 + " 0", "a b c d"]
 )
-def test_a_file_of_keys_is_checked_and_not_repeated(tmp_path: Path, line: str) -> None:
+def test_errors_in_a_file_of_keys_do_not_repeat_the_keys(tmp_path: Path, line: str) -> None:
     path = tmp_path / "keys"
     path.write_text(f"\n{line}\n")
     expected = r"expected `NAME SHA256 \[SENTENCES_PER_MINUTE\]` in .*keys:2, got something else"
@@ -194,14 +194,14 @@ def test_a_line_with_an_error_fails_alone() -> None:
     assert isinstance(second, InputError)
 
 
-def test_a_fault_nobody_expected_stays_with_its_own_line() -> None:
+def test_an_unexpected_fault_fails_only_its_own_line() -> None:
     lines = [[told("a")], [raising(ZeroDivisionError())], [told("b"), told("c")]]
     first, second, third = run(1, *lines)
     assert (first, third) == ([b"a"], [b"b", b"c"])
     assert isinstance(second, FaultError)
 
 
-def test_a_fault_in_preparing_is_answered_too() -> None:
+def test_an_unexpected_fault_while_preparing_fails_the_line() -> None:
     async def work() -> BaseException | None:
         workers = Workers(1, Admission(1, 8, 1.0))
 
@@ -233,7 +233,7 @@ def test_a_long_line_does_not_keep_a_short_one_waiting() -> None:
     assert finished.index("short") <= 2
 
 
-def test_work_nobody_waits_for_is_dropped() -> None:
+def test_cancelled_work_is_dropped() -> None:
     async def work() -> tuple[int, BaseException | None]:
         admission = Admission(1, 8, 1.0)
         workers = Workers(1, admission)
