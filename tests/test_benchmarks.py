@@ -12,7 +12,6 @@ from benchmarks.spectral_tables import DIVIDED, SIGNED, VARIANTS, WHOLE, Signed
 
 from lpcfg.models.model import Model
 from lpcfg.parsing.parser import Parser
-from lpcfg.parsing.results import Options
 from lpcfg.parsing.sentences import sentence_from_tree
 from tests import small_models
 from tests.small_models import SMALL
@@ -39,7 +38,7 @@ def test_with_magnitudes_the_benchmark_decodes_as_the_parser_does() -> None:
     signed = Signed(model, parser)
     for tree in small_models.trees():
         sentence = sentence_from_tree(tree)
-        (found,) = parser.parse([sentence], Options())
+        (found,) = parser.analyse([sentence])
         assert signed.tree(sentence, magnitudes=True) == found.parses[0].tree
 
 

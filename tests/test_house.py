@@ -31,14 +31,16 @@ ROOMS = (
     {"dependencies"},
     {"web"},
     {"lm", "report"},
+    {"api"},
     {"cli"},
     {"__main__", "__init__"},
 )
 # The same, inside rooms: modules and folders of a room in rows.
 INSIDE = {
     "trees": (
-        {"tree"},
-        {"brackets", "normalize", "binarize", "draw"},
+        # a tree reads and draws itself, with the modules that do it imported on demand
+        {"tree", "brackets", "draw"},
+        {"normalize", "binarize"},
         {"style"},
         {"inspect"},
     ),
@@ -77,7 +79,7 @@ BELOW_PROTOCOL = {"text", "trees", "grammar", "engine", "models", "parsing", "ev
 NEVER = {"web": {"train"}, "client": BELOW_PROTOCOL, "protocol": BELOW_PROTOCOL}
 ROW = {room: row for row, rooms in enumerate(ROOMS) for room in rooms}
 WEB_ONLY = {"fastapi", "starlette", "uvicorn"}
-SETTINGS_ONLY = {"web", "cli"}
+SETTINGS_ONLY = {"web", "cli", "api"}
 PICKLERS = {"pickle", "cPickle", "cloudpickle", "dill", "joblib", "marshal", "shelve"}
 LARGEST_FILE = 5_000_000  # bytes; only models may be larger
 LONG_FUNCTION = 35  # lines

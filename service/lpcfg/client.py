@@ -1,6 +1,6 @@
 """Clients of the service, synchronous and asynchronous, with retries and typed answers.
 
-    with Client("http://localhost:8000") as client:
+    with Client("http://127.0.0.1:8000") as client:
         answer = client.parse("The cat sat on the mat.")
         print(answer.sentences[0].parses[0].tree)
 
@@ -20,7 +20,7 @@ from typing import Any, Self, TypeVar
 import httpx
 from pydantic import BaseModel
 
-from lpcfg.errors import LpcfgError
+from lpcfg.errors import InputError, LpcfgError
 from lpcfg.protocol.schemas import (
     BatchLine,
     DependenciesResponse,
@@ -34,7 +34,9 @@ from lpcfg.protocol.schemas import (
     TreesResponse,
 )
 
-Sentences = Sequence[str | TokensInput]
+OneSentence = str | Sequence[str] | Mapping[str, Any] | TokensInput
+"""A sentence as text, as tokens, or as a dict like one of `sentences` of /v1/parse."""
+Given = str | Sequence[OneSentence]
 T = TypeVar("T", bound=BaseModel)
 
 _RETRIED = frozenset({502, 503, 504})
@@ -98,30 +100,44 @@ def _lost(error: httpx.TransportError, attempts: int) -> ServiceError:
     )
 
 
-def _given(text: str | None, sentences: Sentences | None) -> dict[str, Any]:
-    if sentences is None:
-        return {"text": text}
-    return {"sentences": [_sentence(one) for one in sentences]}
+def _sentence(one: OneSentence) -> Any:
+    """Put a sentence into the form that requests have."""
+    if isinstance(one, str):
+        return one
+    if isinstance(one, TokensInput):
+        return one.model_dump(exclude_defaults=True)
+    if isinstance(one, Mapping):
+        return dict(one)
+    if isinstance(one, list | tuple):
+        return {"tokens": list(one)}
+    raise InputError(
+        "expected a sentence as a string, a list of tokens, or a dict like "
+        f'{{"tokens": ["Cats", "sleep"]}}, got {type(one).__name__}: give one of these'
+    )
 
 
-def _sentence(one: str | TokensInput) -> Any:
-    return one if isinstance(one, str) else one.model_dump(exclude_defaults=True)
+def _sentences(given: Given) -> dict[str, Any]:
+    """Put text, or a list of sentences, into the form that requests have."""
+    if isinstance(given, str):
+        return {"text": given}
+    if isinstance(given, list | tuple):
+        return {"sentences": [_sentence(one) for one in given]}
+    raise InputError(
+        f"expected text as a string, or a list of sentences, got {type(given).__name__}: give one "
+        "of these"
+    )
 
 
 def _without_none(value: Mapping[str, Any]) -> dict[str, Any]:
     return {name: one for name, one in value.items() if one is not None}
 
 
-def _parse_request(
-    text: str | None, sentences: Sentences | None, k: int, objective: str, model: str | None
-) -> dict[str, Any]:
-    return _without_none(
-        {**_given(text, sentences), "k": k, "objective": objective, "model": model}
-    )
+def _parse_request(given: Given, k: int, objective: str, model: str | None) -> dict[str, Any]:
+    return _without_none({**_sentences(given), "k": k, "objective": objective, "model": model})
 
 
 def _marginals_request(
-    sentence: str | TokensInput,
+    sentence: OneSentence,
     spans: Sequence[tuple[int, int]] | None,
     threshold: float,
     raw: bool,
@@ -136,7 +152,7 @@ def _similarity_request(pairs: Sequence[tuple[str, str]]) -> dict[str, Any]:
     return {"pairs": [{"first": first, "second": second} for first, second in pairs]}
 
 
-def _batch_request(sentences: Iterable[str | TokensInput]) -> Iterator[bytes]:
+def _batch_request(sentences: Iterable[OneSentence]) -> Iterator[bytes]:
     remaining = iter(sentences)
     while chunk := list(islice(remaining, _BATCH)):
         yield "".join(json.dumps(_sentence(one)) + "\n" for one in chunk).encode()
@@ -149,7 +165,17 @@ def _batch_answers(answer: bytes, before: int) -> Iterator[BatchLine]:
 
 
 class Client(_Client):
-    """A client of the service at an address."""
+    """A client of the service at an address.
+
+    >>> with lpcfg.Client("http://127.0.0.1:8000") as client:
+    ...     answer = client.parse("The cat sat on the mat.")
+    ...     tokens = client.parse([["Cats", "sleep", "."]], k=2)
+    ...     tagged = client.parse([{"tokens": ["Cats", "sleep"], "tags": ["NNS", None]}])
+    >>> answer.sentences[0].parses[0].tree
+    '(S (NP (DT The) (NN cat)) (VP (VBD sat) (PP (IN on) (NP (DT the) (NN mat)))) (. .))'
+    >>> len(tokens.sentences[0].parses), tagged.sentences[0].tokens[0].tag
+    (2, 'NNS')
+    """
 
     def __init__(
         self,
@@ -184,20 +210,22 @@ class Client(_Client):
 
     def parse(
         self,
-        text: str | None = None,
+        given: Given,
         *,
-        sentences: Sentences | None = None,
         k: int = 1,
         objective: str = "max-rule",
         model: str | None = None,
     ) -> ParseResponse:
-        """Parse a text, or sentences given one by one: the `k` best trees of each."""
-        body = _parse_request(text, sentences, k, objective, model)
+        """Parse a text, or a list of sentences: the `k` best trees of each.
+
+        A sentence is a string, a list of tokens, or a dict like one of `sentences` of /v1/parse.
+        """
+        body = _parse_request(given, k, objective, model)
         return self._post("/v1/parse", body, ParseResponse)
 
     def marginals(
         self,
-        sentence: str | TokensInput,
+        sentence: OneSentence,
         *,
         spans: Sequence[tuple[int, int]] | None = None,
         threshold: float = 0.01,
@@ -219,18 +247,17 @@ class Client(_Client):
 
     def dependencies(
         self,
-        text: str | None = None,
+        given: Given,
         *,
-        sentences: Sentences | None = None,
         model: str | None = None,
     ) -> DependenciesResponse:
-        """Parse a text, or sentences given one by one, into dependency trees."""
-        body = _without_none({**_given(text, sentences), "model": model})
+        """Parse a text, or a list of sentences, into dependency trees."""
+        body = _without_none({**_sentences(given), "model": model})
         return self._post("/v1/dependencies", body, DependenciesResponse)
 
     def batch(
         self,
-        sentences: Iterable[str | TokensInput],
+        sentences: Iterable[OneSentence],
         *,
         k: int = 1,
         objective: str = "max-rule",
@@ -272,7 +299,15 @@ class Client(_Client):
 
 
 class AsyncClient(_Client):
-    """A client of the service at an address, for asyncio."""
+    """A client of the service at an address, for asyncio.
+
+    >>> async def ask():
+    ...     async with lpcfg.AsyncClient("http://127.0.0.1:8000") as client:
+    ...         return await client.parse("Cats sleep.")
+    >>> import asyncio
+    >>> asyncio.run(ask()).sentences[0].parses[0].tree
+    '(S (NP (NNS Cats)) (VP (VBP sleep)) (. .))'
+    """
 
     def __init__(
         self,
@@ -307,20 +342,22 @@ class AsyncClient(_Client):
 
     async def parse(
         self,
-        text: str | None = None,
+        given: Given,
         *,
-        sentences: Sentences | None = None,
         k: int = 1,
         objective: str = "max-rule",
         model: str | None = None,
     ) -> ParseResponse:
-        """Parse a text, or sentences given one by one: the `k` best trees of each."""
-        body = _parse_request(text, sentences, k, objective, model)
+        """Parse a text, or a list of sentences: the `k` best trees of each.
+
+        A sentence is a string, a list of tokens, or a dict like one of `sentences` of /v1/parse.
+        """
+        body = _parse_request(given, k, objective, model)
         return await self._post("/v1/parse", body, ParseResponse)
 
     async def marginals(
         self,
-        sentence: str | TokensInput,
+        sentence: OneSentence,
         *,
         spans: Sequence[tuple[int, int]] | None = None,
         threshold: float = 0.01,
@@ -344,18 +381,17 @@ class AsyncClient(_Client):
 
     async def dependencies(
         self,
-        text: str | None = None,
+        given: Given,
         *,
-        sentences: Sentences | None = None,
         model: str | None = None,
     ) -> DependenciesResponse:
-        """Parse a text, or sentences given one by one, into dependency trees."""
-        body = _without_none({**_given(text, sentences), "model": model})
+        """Parse a text, or a list of sentences, into dependency trees."""
+        body = _without_none({**_sentences(given), "model": model})
         return await self._post("/v1/dependencies", body, DependenciesResponse)
 
     async def batch(
         self,
-        sentences: Iterable[str | TokensInput],
+        sentences: Iterable[OneSentence],
         *,
         k: int = 1,
         objective: str = "max-rule",

@@ -31,7 +31,7 @@ def test_an_evaluation_compares_the_trees_that_parsing_gives(tags: Any, objectiv
     parser, gold = small_models.parser(), small_models.trees()[:20]
     found = evaluate_parser(parser, gold, tags=tags, objective=objective)
     sentences = [sentence_from_tree(tree, tagged=tags == "gold") for tree in gold]
-    analyses = parser.parse(sentences, Options(objective=objective))
+    analyses = parser.analyse(sentences, Options(objective=objective))
     trees = [one.parses[0].tree if one.parses else None for one in analyses]
     assert found.brackets == evaluate(zip(gold, trees, strict=True))
     facts = found.as_dict()

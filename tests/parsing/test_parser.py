@@ -39,7 +39,7 @@ def sentence(text: str, **given: object) -> Sentence:
 
 
 def parse(asked: Sentence, parser: Parser | None = None, **options: object) -> Analysis:
-    (analysis,) = (parser or small_models.parser()).parse([asked], Options(**options))  # type: ignore[arg-type]
+    (analysis,) = (parser or small_models.parser()).analyse([asked], Options(**options))  # type: ignore[arg-type]
     return analysis
 
 
@@ -495,17 +495,17 @@ MIXED = [
 
 def test_answers_do_not_depend_on_batch_order_and_threads() -> None:
     """Equal bit for bit: every field of every answer is compared, floats included."""
-    alone = [Parser(small_models.spectral()).parse([one], Options(k=3))[0] for one in MIXED[:4]]
+    alone = [Parser(small_models.spectral()).analyse([one], Options(k=3))[0] for one in MIXED[:4]]
     parser = Parser(small_models.spectral())
-    together = parser.parse(MIXED, Options(k=3))
+    together = parser.analyse(MIXED, Options(k=3))
     assert together[:4] == alone
     order = list(range(len(MIXED)))
     random.Random(0).shuffle(order)
-    shuffled = parser.parse([MIXED[at] for at in order], Options(k=3))
+    shuffled = parser.analyse([MIXED[at] for at in order], Options(k=3))
     assert shuffled == [together[at] for at in order]
     fresh = Parser(small_models.spectral())
     with ThreadPoolExecutor(4) as pool:
-        jobs = [pool.submit(fresh.parse, [one], Options(k=3)) for one in MIXED * 3]
+        jobs = [pool.submit(fresh.analyse, [one], Options(k=3)) for one in MIXED * 3]
         threaded = [job.result()[0] for job in jobs]
     assert threaded == together * 3
 
@@ -514,9 +514,9 @@ def test_cancelled_work_is_not_begun() -> None:
     stop = Stop()
     stop.cancel()
     with pytest.raises(Stopped, match="the work was cancelled before it was done"):
-        small_models.parser().parse(SENTENCES, stop=stop)
+        small_models.parser().analyse(SENTENCES, stop=stop)
     with pytest.raises(DeadlineError, match="the deadline passed before the work was done"):
-        small_models.parser().parse(SENTENCES, stop=Stop.after(0.0))
+        small_models.parser().analyse(SENTENCES, stop=Stop.after(0.0))
     with pytest.raises(DeadlineError):
         small_models.parser().marginals(SENTENCES[0], stop=Stop.after(0.0))
     with pytest.raises(DeadlineError):
@@ -542,7 +542,7 @@ SOUP = Sentence(tuple(random.Random(0).choices(WORDS, k=200)))
 @pytest.mark.parametrize("asked", [LONG, SOUP], ids=["one reading", "no reading"])
 def test_long_work_checks_for_cancellation_between_its_steps(asked: Sentence) -> None:
     stop = Asked()
-    (analysis,) = small_models.parser().parse([asked], Options(k=20), stop)
+    (analysis,) = small_models.parser().analyse([asked], Options(k=20), stop)
     # before and after every chart, before the fine pass, and before every tree
     assert stop.times >= 4 + len(analysis.parses)
 
@@ -552,13 +552,13 @@ def test_work_stops_from_another_thread() -> None:
     timer = threading.Timer(0.1, stop.cancel)
     timer.start()
     with pytest.raises(Stopped, match="its caller stopped waiting"):
-        small_models.parser().parse([LONG] * 10_000, stop=stop)
+        small_models.parser().analyse([LONG] * 10_000, stop=stop)
     timer.join()
 
 
 def test_work_stops_at_its_deadline() -> None:
     with pytest.raises(DeadlineError, match="send less at once or allow more time"):
-        small_models.parser().parse([LONG] * 10_000, stop=Stop.after(0.1))
+        small_models.parser().analyse([LONG] * 10_000, stop=Stop.after(0.1))
 
 
 def test_an_examination_is_the_analysis_and_every_span() -> None:

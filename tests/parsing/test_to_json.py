@@ -33,7 +33,8 @@ def test_an_analysis_has_the_keys_of_the_api() -> None:
         score=1.5,
         sign=-1,
         log_probability=-3.0,
-        constituents=(Constituent("X", 0, 2, 3, 5, 0.75),),
+        probability=0.25,
+        constituents=(Constituent("X", 0, 2, 3, 5, "(é", 0.75),),
     )
     tokens = (Token("(", 3, 4, "-LRB-", 1.0), Token("é", 4, 5, "NN", 0.5))
     analysis = Analysis(SENTENCE, "parsed", None, tokens, 1, -2.0, False, 0.0, (parse,), 12.5)
@@ -57,6 +58,7 @@ def test_an_analysis_has_the_keys_of_the_api() -> None:
                 "score": 1.5,
                 "log_probability": -3.0,
                 "sign": -1,
+                "probability": 0.25,
                 "constituents": [
                     {
                         "label": "X",

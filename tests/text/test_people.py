@@ -32,7 +32,7 @@ def parser() -> Parser:
 
 def analysed(parser: Parser, text: str) -> list[Analysis]:
     """The analyses of a text, of which everything holds that holds of any."""
-    analyses = parser.parse(list(sentences_in(text)), Options(k=2))
+    analyses = parser.analyse(list(sentences_in(text)), Options(k=2))
     for analysis in analyses:
         check_answer(analysis_json(analysis), text)
         check_trees(analysis)

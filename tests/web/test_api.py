@@ -74,7 +74,7 @@ def test_answers_are_the_parsers_to_the_last_digit(client: TestClient, parser: P
     }
     answer = client.post("/v1/parse", json=request).json()
     options = Options(k=3, objective="max-marginal")
-    assert answer["sentences"] == [analysis_json(one) for one in parser.parse(given, options)]
+    assert answer["sentences"] == [analysis_json(one) for one in parser.analyse(given, options)]
     reference = parser.reference
     assert reference is not None
     assert answer["model"] == {

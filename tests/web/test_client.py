@@ -7,9 +7,9 @@ import httpx
 import pytest
 from benchmarks.serving import Process
 
-import lpcfg
 from lpcfg import AsyncClient, Client, ServiceError
-from lpcfg.protocol.schemas import ConstraintInput, TokensInput
+from lpcfg.errors import InputError
+from lpcfg.protocol.schemas import ConstraintInput, Models, TokensInput
 
 
 def url(process: Process) -> str:
@@ -25,7 +25,7 @@ def test_answers_are_typed_and_sync_and_async_agree(process: Process) -> None:
         async with AsyncClient(url(process)) as client:
             return [
                 await client.parse("The dog slept. It ran."),
-                await client.parse(sentences=["The dog.", given], k=2, objective="max-product"),
+                await client.parse(["The dog.", given], k=2, objective="max-product"),
                 await client.marginals(given, spans=[(0, 2)], threshold=0.0),
                 await client.tree_probability(["(NP (DT The) (NN dog))", "(NP"]),
                 [line async for line in client.batch(["The dog."] * 70 + [given])],
@@ -35,7 +35,7 @@ def test_answers_are_typed_and_sync_and_async_agree(process: Process) -> None:
 
     with Client(url(process)) as client:
         text = client.parse("The dog slept. It ran.")
-        both = client.parse(sentences=["The dog.", given], k=2, objective="max-product")
+        both = client.parse(["The dog.", given], k=2, objective="max-product")
         marginals = client.marginals(given, spans=[(0, 2)], threshold=0.0)
         trees = client.tree_probability(["(NP (DT The) (NN dog))", "(NP"])
         lines = list(client.batch(["The dog."] * 70 + [given]))
@@ -66,6 +66,24 @@ def test_both_clients_compare_sentences(process: Process) -> None:
     assert [token.text for token in answer.pairs[1].second.tokens] == ["nothing"]
     assert {(one.first, one.second) for one in answer.pairs[0].alignments} == {(1, 1), (2, 2)}
     assert asyncio.run(asynchronously()) == answer
+
+
+def test_sentences_are_given_as_strings_tokens_or_dicts(process: Process) -> None:
+    tokens = ["The", "dog"]
+    with Client(url(process)) as client:
+        forms = [tokens, tuple(tokens), {"tokens": tokens}, TokensInput(tokens=tokens)]
+        answers = client.parse(forms).sentences
+        assert len({one.model_dump_json() for one in answers}) == 1
+        marginals = [client.marginals(one) for one in forms]
+        assert marginals == [marginals[0]] * len(forms)
+        (line,) = client.batch([{"tokens": tokens, "id": "x"}])
+        assert line.sentence is not None
+        assert line.sentence.id == "x"
+        for wrong in (None, 5, b"The dog", {"text": "The dog"}):
+            with pytest.raises(InputError, match="expected text as a string, or a list of sent"):
+                client.parse(wrong)  # type: ignore[arg-type]
+        with pytest.raises(InputError, match="expected a sentence as a string, a list of tokens"):
+            client.parse(["The dog", 5])  # type: ignore[list-item]
 
 
 def test_a_problem_is_an_error_that_says_what_the_service_said(process: Process) -> None:
@@ -137,7 +155,7 @@ def test_the_client_retries_within_its_limits(
     ask: Callable[[Answers, int], object], pauses: list[float]
 ) -> None:
     answers = Answers(httpx.ConnectError, busy("3"), httpx.ReadError, httpx.Response(502), ready())
-    assert ask(answers, 4) == lpcfg.client.Models(models=[])
+    assert ask(answers, 4) == Models(models=[])
     assert answers.asked == 5
     assert [one for one in pauses if one] == pytest.approx([0.1, 3.0, 0.4, 0.8])
 
@@ -159,9 +177,3 @@ def test_the_client_raises_the_last_problem_after_its_retries(
     with pytest.raises(ServiceError, match=r"got 404 text/html: check the address"):
         ask(Answers(page), 3)
     assert len(pauses) == 2
-
-
-def test_the_package_names_its_client_and_nothing_else() -> None:
-    assert lpcfg.Client is Client
-    with pytest.raises(AttributeError, match="no attribute 'Server'"):
-        lpcfg.Server  # noqa: B018

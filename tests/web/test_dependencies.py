@@ -113,6 +113,6 @@ def test_the_client_reads_answers(client: TestClient) -> None:
 
     async def asked() -> DependenciesResponse:
         async with AsyncClient("http://s", transport=httpx.MockTransport(passed_on)) as other:
-            return await other.dependencies(sentences=["The dog saw a cat."])
+            return await other.dependencies(["The dog saw a cat."])
 
     assert asyncio.run(asked()).sentences == answer.sentences

@@ -67,7 +67,7 @@ def parse(
     parser = Parser.load(model, read_settings(model_store=store).model_store)
     options = Options(k=k, objective=objective.value)
     for number, sentence in enumerate(sentences(file, form), start=1):
-        (analysis,) = parser.parse([sentence], options)
+        (analysis,) = parser.analyse([sentence], options)
         for tag in dict.fromkeys(sentence.tags or ()):
             if tag not in parser.model.lexicon.tags:
                 note(f"sentence {number}: the model has no tag `{tag}`: words get one of its own")

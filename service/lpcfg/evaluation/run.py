@@ -126,7 +126,7 @@ def evaluate_parser(
 ) -> ParserEvaluation:
     """Parse the words of normalized trees, with their tags if `tags` is gold, and compare."""
     options = Options(objective=objective)
-    parser.parse([sentence_from_tree(gold[0])], options)  # compile and load, outside of the clock
+    parser.analyse([sentence_from_tree(gold[0])], options)  # compile and load, outside of the clock
     found = examine(parser, gold, tags=tags, options=options, workers=workers, progress=progress)
     return ParserEvaluation(found.against(gold), found)
 

@@ -32,8 +32,17 @@ from lpcfg.grammar.lexicon import Emitter, Lexicon
 from lpcfg.grammar.tables import Emissions, Grammar, Tables
 from lpcfg.models.model import Model, from_bundle
 from lpcfg.models.store.versions import Reference, load
-from lpcfg.parsing.readout import Answers, Labels, SpanTable, as_words, constituents_of, places
+from lpcfg.parsing.readout import (
+    ROUNDING,
+    Answers,
+    Labels,
+    SpanTable,
+    as_words,
+    constituents_of,
+    places,
+)
 from lpcfg.parsing.results import (
+    Analyses,
     Analysis,
     Constraint,
     Marginals,
@@ -42,16 +51,16 @@ from lpcfg.parsing.results import (
     Sentence,
     Token,
     TreeProbability,
+    constraint_of,
 )
-from lpcfg.parsing.tree_probability import Missing, never_a_root, tree_chart
+from lpcfg.parsing.sentences import Given, OneSentence, sentence_of, sentences_of
+from lpcfg.parsing.tree_probability import GivenTrees, Missing, never_a_root, tree_chart, trees_of
 from lpcfg.text.tokenize import penn_forms
 from lpcfg.trees.binarize import binarize
 from lpcfg.trees.tree import Tree
 
 LONGEST = 2000
 """The most words of a sentence. Charts grow with the square of the length."""
-ROUNDING = 2e-4
-"""What float32 may do to log p(x): five times the largest error on 24 sentences of gum/dev."""
 FRAGMENT = "FRAG"
 """The label over partial analyses."""
 
@@ -120,7 +129,16 @@ class Examined(NamedTuple):
 
 
 class Parser:
-    """Analyses sentences under one model. Several threads may use one parser at a time."""
+    """Analyses sentences under one model. Several threads may use one parser at a time.
+
+    `lpcfg.load` makes one of a stored model. A parser is called with text, and answers a list with
+    an analysis for each sentence; `parse` is the same with all that can be asked for.
+
+    >>> for analysis in parser("The cat sat on the mat. It slept."):
+    ...     print(analysis.tree)
+    (S (NP (DT The) (NN cat)) (VP (VBD sat) (PP (IN on) (NP (DT the) (NN mat)))) (. .))
+    (S (NP (PRP It)) (VP (VBD slept)) (. .))
+    """
 
     def __init__(
         self,
@@ -148,11 +166,53 @@ class Parser:
 
     def parse(
         self,
+        given: Given,
+        *,
+        k: int = 1,
+        objective: str = "max-rule",
+        constraints: Sequence[Constraint | tuple[int, int] | tuple[int, int, str | None]] = (),
+    ) -> Analyses:
+        """Parse text or sentences: one analysis a sentence, in order.
+
+        given         text, whose sentences and tokens are found; or a list of sentences, each a
+                      string, a list of tokens, or an `lpcfg.Sentence` with tags or constraints
+        k             how many trees a sentence, the best first, in `.parses`
+        objective     what the best tree maximises: max-rule, max-marginal or max-product
+        constraints   (start, end) or (start, end, label), in tokens: the tree must have these
+                      constituents; only where there is just one sentence
+
+        Where a sentence has no analysis, or only one of its parts, its `.status` and `.reason` say
+        so. What no sentence can have raises `lpcfg.InputError`.
+
+        >>> (analysis,) = parser.parse([["Anna", "saw", "the", "man", "with", "him", "."]], k=2)
+        >>> len(analysis.parses)
+        2
+        >>> analysis.parses[0].probability > analysis.parses[1].probability > 0
+        True
+        >>> (analysis,) = parser.parse("I saw her with him.", constraints=[(2, 5, "NP")])
+        >>> [one.label for one in analysis.constituents if one.text == "her with him"]
+        ['NP']
+        """
+        sentences = sentences_of(given)
+        if constraints:
+            if len(sentences) != 1:
+                raise InputError(
+                    f"expected one sentence for these constraints, got {len(sentences)}: give each "
+                    "its own as lpcfg.Sentence(tokens, constraints=...)",
+                    pointer="/constraints",
+                )
+            sentences = [replace(sentences[0], constraints=tuple(map(constraint_of, constraints)))]
+        return Analyses(self.analyse(sentences, Options(k=k, objective=objective)))
+
+    __call__ = parse
+
+    def analyse(
+        self,
         sentences: Sequence[Sentence],
         options: Options = Options(),  # noqa: B008 (frozen)
         stop: Stop | None = None,
     ) -> list[Analysis]:
-        """Parse sentences: one analysis for each, in order.
+        """Parse sentences as `parse` does, for callers that hold their options as a value.
 
         An exception is raised only for wrong use: invalid options, tags for another number of
         tokens, constraints outside the sentence or with a label that the model does not have.
@@ -269,7 +329,7 @@ class Parser:
 
     def marginals(
         self,
-        sentence: Sentence,
+        sentence: OneSentence,
         *,
         threshold: float = 0.0,
         spans: Collection[tuple[int, int]] | None = None,
@@ -277,10 +337,19 @@ class Parser:
         calibrated: bool = True,
         stop: Stop | None = None,
     ) -> Marginals:
-        """Return labelled spans with a probability of at least the threshold.
+        """List how probable every labelled span of one sentence is, whatever tree it is part of.
 
-        With `spans`, only these are returned; with `raw`, the grammar's own symbols replace labels.
+        sentence      text (taken as one sentence), a list of tokens, or an `lpcfg.Sentence`
+        threshold     leave out spans that are less probable
+        spans         answer these (start, end) only
+        raw           the grammar's own symbols instead of people's labels
+        calibrated    probabilities as the model's map corrects them; False for the map's input
+
+        >>> found = parser.marginals("The cat sat on the mat.", spans=[(0, 2)], threshold=0.5)
+        >>> [(span.label, span.start, span.end) for span in found.spans]
+        [('NP', 0, 2)]
         """
+        sentence = sentence_of(sentence)
         analysis = self._pruned(sentence, stop or Stop())
         if isinstance(analysis, Analysis):
             return Marginals(sentence, "failed", analysis.reason, None, None, 0.0, (), ())
@@ -300,11 +369,23 @@ class Parser:
         )
 
     def tree_probability(
-        self, trees: Sequence[Tree], stop: Stop | None = None
+        self, trees: GivenTrees, stop: Stop | None = None
     ) -> list[TreeProbability]:
-        """Compute log p(tree), log p(sentence) and log p(tree | sentence) of normalized trees."""
+        """Tell log p(tree), log p(its sentence) and log p(tree | sentence) of each tree.
+
+        `trees` is a tree, text in Penn brackets (of any number of trees), or a list of those.
+        Traces, function tags and a wrapper around the root are left out. Of a tree that the
+        grammar cannot build, `.reason` says which rule or word is missing.
+
+        >>> (found,) = parser.tree_probability("(S (NP (PRP It)) (VP (VBD slept)) (. .))")
+        >>> found.log_probability < found.conditional_log_probability <= 0
+        True
+        >>> (found,) = parser.tree_probability("(NP (VBD slept) (PRP it))")
+        >>> found.sign, found.reason
+        (0, 'the grammar does not have `(NP VBD PRP)` over “slept it”')
+        """
         stop = stop or Stop()
-        return [self._tree_probability(tree, stop) for tree in trees]
+        return [self._tree_probability(tree, stop) for tree in trees_of(trees)]
 
     def _tree_probability(self, tree: Tree, stop: Stop) -> TreeProbability:
         words, tags = tree.tokens(), [leaf.label for leaf in tree.leaves()]
@@ -371,7 +452,7 @@ class Parser:
             log_probability=None,
             negative=False,
             clipped_mass=0.0,
-            parses=(Parse(tree, 0.0, None, None, constituents_of(tree, sentence)),),
+            parses=(Parse(tree, 0.0, None, None, None, constituents_of(tree, sentence)),),
         )
 
 

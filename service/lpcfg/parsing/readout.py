@@ -22,6 +22,8 @@ from lpcfg.trees.binarize import split_chain
 from lpcfg.trees.tree import Tree
 
 _TINY = 1e-300
+ROUNDING = 2e-4
+"""What float32 may do to log p(x): five times the largest error on 24 sentences of gum/dev."""
 # Square brackets keep their own spelling, as in the treebanks.
 _SPELLED_OUT = str.maketrans({"(": "-LRB-", ")": "-RRB-", "{": "-LCB-", "}": "-RCB-"})
 
@@ -126,11 +128,14 @@ class Answers:
     def parse(self, derivation: Derivation) -> Parse:
         """Build the parse: tree, log p(tree), and the probability of every constituent."""
         sign, log = self._probability(derivation)
+        share = log - self.posteriors.log_probability
+        sound = sign == self.posteriors.sign and share <= ROUNDING
         return Parse(
             tree=self.tree(derivation),
             score=derivation.score,
             sign=sign,
             log_probability=log if sign else None,
+            probability=math.exp(min(share, 0.0)) if sound else None,
             constituents=tuple(self._constituents(derivation)),
         )
 
@@ -169,7 +174,8 @@ class Answers:
             strict=True,
         )
         for symbol, start, end, is_word in spans:
-            span = start, end, place[start][0], place[end - 1][1]
+            between = place[start][0], place[end - 1][1]
+            span = start, end, *between, _text_between(self.sentence, start, end, *between)
             chain = self.labels.chains[symbol][: -1 if is_word else None]
             found += [Constituent(label, *span, next(shares)) for label in chain]
             if is_word:
@@ -318,7 +324,17 @@ def constituents_of(tree: Tree, sentence: Sentence) -> tuple[Constituent, ...]:
             word += 1
         else:
             end = word + len(node.tokens())
-            found.append(
-                Constituent(node.label, word, end, place[word][0], place[end - 1][1], None)
-            )
+            between = place[word][0], place[end - 1][1]
+            text = _text_between(sentence, word, end, *between)
+            found.append(Constituent(node.label, word, end, *between, text, None))
     return tuple(found)
+
+
+def _text_between(
+    sentence: Sentence, start: int, end: int, start_char: int | None, end_char: int | None
+) -> str:
+    """The caller's text of some tokens; the tokens themselves where they came without text."""
+    if sentence.text is None or start_char is None or end_char is None:
+        return " ".join(sentence.tokens[start:end])
+    begin = sentence.start or 0
+    return sentence.text[start_char - begin : end_char - begin]

@@ -1,11 +1,66 @@
 """Make sentences of text, of tokens, of tagged tokens and of trees: the one place that does."""
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 
 from lpcfg.errors import InputError
 from lpcfg.parsing.results import Constraint, Sentence
 from lpcfg.text.tokenize import Token, segment, tokenize
 from lpcfg.trees.tree import Tree
+
+_WORD = re.compile(r"[^ \t\n\r\f\v]++( [^ \t\n\r\f\v]++)*+")
+OneSentence = str | Sequence[str] | Sentence
+"""A sentence as text, as tokens, or with what else is known of it."""
+Given = str | Sentence | Iterable[OneSentence]
+"""A text of any number of sentences, or sentences one by one."""
+
+
+def sentences_of(given: Given) -> list[Sentence]:
+    """Make sentences of whatever `Parser.parse` accepts."""
+    if isinstance(given, str):
+        return list(sentences_in(given))
+    if isinstance(given, Sentence):
+        return [sentence_of(given)]
+    if isinstance(given, bytes | Mapping | AbstractSet) or not isinstance(given, Iterable):
+        raise InputError(
+            "expected text as a string, or a list of sentences (each a string, a list of tokens "
+            f"or an lpcfg.Sentence), got {_described(given)}: give one of these"
+        )
+    return [sentence_of(one, f" as item {number}") for number, one in enumerate(given)]
+
+
+def sentence_of(given: OneSentence, where: str = "") -> Sentence:
+    """Make one sentence of text, of tokens or of a Sentence; `where` is told in errors."""
+    if isinstance(given, str):
+        return sentence_from_text(given)
+    if isinstance(given, Sentence):
+        return _checked(given, where)
+    if isinstance(given, list | tuple):
+        return _checked(sentence_from_tokens(given), where)
+    raise InputError(
+        "expected a sentence (a string, a list of tokens or an lpcfg.Sentence), got "
+        f"{_described(given)}{where}: give one of these"
+    )
+
+
+def _checked(sentence: Sentence, where: str) -> Sentence:
+    """Raise InputError for tokens that brackets cannot hold."""
+    for number, token in enumerate(sentence.tokens):
+        if not isinstance(token, str) or not _WORD.fullmatch(token):
+            raise InputError(
+                "expected tokens that are strings, without white space but single blanks inside, "
+                f"got {_described(token)} as token {number}{where}: correct it or leave it out",
+                pointer=f"/tokens/{number}",
+            )
+    return sentence
+
+
+def _described(value: object) -> str:
+    """Name a value's type, and show what is short enough to be shown."""
+    shown = repr(value)
+    kind = type(value).__name__
+    return f"{kind} {shown}" if len(shown) <= 40 else kind
 
 
 def sentences_in(text: str) -> Iterator[Sentence]:

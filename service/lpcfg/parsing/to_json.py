@@ -45,6 +45,7 @@ def _parse_json(parse: Parse) -> Json:
         "score": parse.score,
         "log_probability": parse.log_probability,
         "sign": parse.sign,
+        "probability": parse.probability,
         "constituents": [
             {
                 "label": one.label,

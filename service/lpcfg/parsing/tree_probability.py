@@ -4,19 +4,51 @@ Gaps in the grammar are shown in brackets as in the caller's tree, never in symb
 NP (VP VBD))` is an S over an NP and a VP that is over a VBD alone.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 import numpy as np
 
 from lpcfg.engine.pruned.kernels import Chart
+from lpcfg.errors import InputError
 from lpcfg.grammar.tables import Emissions, Grammar
 from lpcfg.trees.binarize import LEAF_MARK, SIBLING_MARK, is_intermediate, split_chain
+from lpcfg.trees.brackets import read_string
+from lpcfg.trees.normalize import normalize
 from lpcfg.trees.tree import Tree
 
 _SHOWN = 8
 """The most parts of a reason, and the most children and words it shows of a node."""
+GivenTrees = str | Tree | Iterable[str | Tree]
+"""A tree, text in Penn brackets, or several of them."""
+
+
+def trees_of(given: GivenTrees) -> list[Tree]:
+    """Read and normalize whatever `Parser.tree_probability` accepts."""
+    if isinstance(given, str | Tree):
+        given = [given]
+    if isinstance(given, bytes) or not isinstance(given, Iterable):
+        raise _no_tree(given)
+    found = []
+    for one in given:
+        if not isinstance(one, str | Tree):
+            raise _no_tree(one)
+        for tree in [one] if isinstance(one, Tree) else read_string(one, source="tree"):
+            normal = normalize(tree)
+            if normal is None:
+                raise InputError(
+                    f"expected a tree that has words, got one of traces alone, {tree}: leave it out"
+                )
+            found.append(normal)
+    return found
+
+
+def _no_tree(given: object) -> InputError:
+    return InputError(
+        "expected a tree as an lpcfg.Tree or in brackets, or a list of those, got "
+        f"{type(given).__name__}: give one of these"
+    )
 
 
 @dataclass(frozen=True, eq=False)

@@ -350,12 +350,16 @@ class ConstituentAnswer(_Answer):
 
 
 class ParseAnswer(_Answer):
-    """One tree with its score under the objective and log p(tree)."""
+    """One tree with its score under the objective, log p(tree) and p(tree | sentence)."""
 
     tree: str = Field(examples=["(S (NP (DT The) (NN cat)) (VP (VBD sat)) (. .))"])
     score: float
     log_probability: float | None
     sign: int | None = Field(description="of p(tree): spectral estimates may be negative")
+    probability: float | None = Field(
+        description="p(tree | sentence); null where the estimates of p(tree) and p(sentence) make "
+        "no probability"
+    )
     constituents: list[ConstituentAnswer]
 
 

@@ -168,7 +168,7 @@ def _warm(parser: Parser) -> None:
     for tokens in _WARMING:
         sentence = Sentence(tokens)
         for objective in OBJECTIVES:
-            parser.parse([sentence], Options(k=2, objective=objective))
+            parser.analyse([sentence], Options(k=2, objective=objective))
         parser.marginals(sentence, threshold=0.5)
         parser.tree_probability([parse.tree for parse in parser.parse([sentence])[0].parses])
 

@@ -8,12 +8,15 @@ for any number of workers.
 import hashlib
 import multiprocessing
 import os
+import sys
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from multiprocessing.context import SpawnContext, SpawnProcess
+from types import ModuleType
 
 import numpy as np
 from numpy.typing import NDArray
@@ -190,8 +193,26 @@ def processes(count: int) -> ProcessPoolExecutor:
     forked child inherits. It is not "forkserver", because its workers are not counted among our
     children when a stage is measured.
     """
-    context = multiprocessing.get_context("spawn")
-    return ProcessPoolExecutor(count, context, initializer=_end_with_parent)
+    return ProcessPoolExecutor(count, _WithoutMain(), initializer=_end_with_parent)
+
+
+class _Worker(SpawnProcess):
+    """A process that does not run the caller's script again, which may lack a `__main__` guard.
+
+    A spawned process imports the module `__main__` by its file; nothing that workers do is in it.
+    """
+
+    def start(self) -> None:
+        main = sys.modules["__main__"]
+        sys.modules["__main__"] = ModuleType("__main__")
+        try:
+            super().start()
+        finally:
+            sys.modules["__main__"] = main
+
+
+class _WithoutMain(SpawnContext):
+    Process = _Worker
 
 
 def _end_with_parent() -> None:

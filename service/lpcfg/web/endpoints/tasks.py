@@ -31,7 +31,7 @@ def parse_task(
     def run() -> bytes:
         with located(pointer):
             check_tags(sentence, served.facts.tags)
-            answer = analysis_json(served.parser.parse([sentence], options, stop)[0])
+            answer = analysis_json(served.parser.analyse([sentence], options, stop)[0])
         del answer["id"]
         made = encoded(answer)
         cache.put(key, made)

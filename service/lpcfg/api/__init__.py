@@ -1,0 +1,1 @@
+"""The Python API: what `import lpcfg` offers beside the classes of other rooms."""

@@ -1,0 +1,79 @@
+"""Load a stored model, or train one: where scripts and notebooks begin.
+
+Everything is imported when a function is called, so that `import lpcfg` costs nothing.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from lpcfg.api.trained import TrainedModel
+    from lpcfg.parsing.parser import Parser
+    from lpcfg.text.files import Source
+    from lpcfg.train.config import TrainingConfig
+    from lpcfg.train.stages import Progress
+    from lpcfg.trees.tree import Tree
+
+    Treebank = Source | Sequence[Source] | Sequence[Tree]
+
+
+def load(model: str = "en", *, store: str | Path | None = None) -> "Parser":
+    """Load a stored model, verify every file of it, and return its parser.
+
+    model   NAME for its newest version, NAME@VERSION, or the path of a version's folder
+    store   a folder or an fsspec URL; LPCFG_MODEL_STORE where it is not given, else `model_store`
+            beside the code or in the current folder. A name that the store does not have is
+            looked for among the models that came with the package, which has `en`
+
+    >>> parser = lpcfg.load("en")
+    >>> parser.reference.name
+    'en'
+    """
+    from lpcfg.parsing.parser import Parser
+    from lpcfg.settings import read_settings
+
+    return Parser.load(model, store or read_settings().model_store)
+
+
+def train(
+    treebank: "Treebank",
+    estimator: str | None = None,
+    *,
+    dev: "Treebank | None" = None,
+    config: "TrainingConfig | None" = None,
+    workers: int | None = None,
+    progress: "Progress | None" = None,
+    **settings: object,
+) -> "TrainedModel":
+    """Learn a model from a treebank.
+
+    treebank    a file or folder of Penn brackets (also .gz), a list of those, or a list of trees
+    estimator   spectral, em, pivot, pivot+em, clustering, clustering+em or counts; an ensemble of
+                four, as `lpcfg train` has it, where neither this nor a configuration says
+    dev         trees to evaluate on when all is learned; the scores are in `.report`
+    config      everything that can be set, as one value
+    workers     processes; by default one per core. The model is the same whatever their number
+    progress    is called with a stage's name, items done, and items in all
+    settings    keys of `lpcfg.TrainingConfig` or of the estimator: states=16, seed=3, ...
+
+    >>> trees = [lpcfg.Tree.from_string("(S (NP (NNS Cats)) (VP (VBP sleep)))")] * 20
+    >>> model = lpcfg.train(trees, estimator="spectral", states=2)
+    >>> print(model.parser().parse([["Cats", "sleep"]])[0])
+    (S (NP (NNS Cats)) (VP (VBP sleep)))
+    """
+    from lpcfg.api.trained import TrainedModel, sources_of
+    from lpcfg.settings import read_settings
+    from lpcfg.train.config import TrainingConfig, overridden
+    from lpcfg.train.pipeline import train as learn
+    from lpcfg.train.stages import silent
+
+    options = {"estimator": estimator, **settings}
+    model, report = learn(
+        sources_of(treebank),
+        overridden(config or TrainingConfig(), options),
+        dev=None if dev is None else sources_of(dev),
+        workers=read_settings(threads=workers).threads,
+        progress=progress or silent,
+    )
+    return TrainedModel.of(model, report)
