@@ -59,7 +59,7 @@ INSIDE = {
         {"data"},
         {"estimators", "tagger"},
         {"config"},
-        {"distributed", "summary"},
+        {"distributed", "summary", "adapt"},
         {"pipeline"},
     ),
     "web": (

@@ -8,7 +8,7 @@ import typer
 
 from lpcfg.cli.options import Json, Store, StyleRules, Treebanks, style_rules, wrong_usage
 from lpcfg.cli.terminal import progress, result, result_json
-from lpcfg.settings import read_settings
+from lpcfg.settings import Settings, read_settings
 
 
 class Estimator(StrEnum):
@@ -81,6 +81,14 @@ def train(
         ),
     ] = None,
     style: StyleRules = None,
+    base: Annotated[
+        str | None,
+        typer.Option(
+            metavar="MODEL",
+            help="Adapt this model to the trees, a few dozen to a few thousand, instead of "
+            "learning from them alone.",
+        ),
+    ] = None,
     exact: Annotated[
         bool | None, typer.Option("--exact", help="Store numbers in full precision.")
     ] = None,
@@ -112,6 +120,16 @@ def train(
     }
     with wrong_usage("--name"):
         check_name(name)
+    if base is not None:
+        given = [key for key, value in options.items() if value is not None]
+        refused = sorted({*given, *(["config"] if config else [])} - {"seed", "style"})
+        if refused or scheduler is not None:
+            raise typer.BadParameter(
+                f"expected no `{(refused or ['scheduler'])[0]}` beside it: the base's own holds",
+                param_hint="--base",
+            )
+        _adapt(treebanks, base, name, dev or [], style, seed, settings, json)
+        return
     from_file = read_config(config) if config else TrainingConfig()
     with wrong_usage():
         configuration = overridden(from_file, options)
@@ -131,3 +149,44 @@ def train(
         result_json({**version, **report.as_json()})
     else:
         result(f"{reference}  {reference.hash}\n\n{report.text()}")
+
+
+def _adapt(
+    treebanks: list[str],
+    base: str,
+    name: str,
+    dev: list[str],
+    style: str | None,
+    seed: int | None,
+    settings: Settings,
+    json: bool,
+) -> None:
+    """Adapt a model, publish what comes of it, and say what that was."""
+    from lpcfg.train.adapt import adapt_and_publish
+    from lpcfg.trees.style import Style
+
+    rules = style_rules(style)
+    with wrong_usage("--style"):
+        wanted = None if rules is None else Style.of(rules)
+    reference, facts = adapt_and_publish(
+        treebanks,
+        base,
+        store=settings.model_store,
+        name=name,
+        style=wanted,
+        dev=dev,
+        seed=1 if seed is None else seed,
+        workers=settings.threads,
+    )
+    if json:
+        version = {"name": reference.name, "version": reference.version, "hash": reference.hash}
+        result_json({**version, **facts})
+        return
+    own, scores = facts["adaptation"], facts["dev"]
+    result(
+        f"{reference}  {reference.hash}\n\n{facts['base']['model']} adapted to {own['trees']:,} "
+        f"trees of {own['words']:,} words\nthe base lacks {own['rules_left_out']:,} of their "
+        f"{own['rules']:,} rules, and symbols for {own['words_left_out']:,} words: left out"
+    )
+    if scores is not None:
+        result(f"\ndev: strict F1 {scores['f1']:.2f}, tags right {scores['tag_accuracy']:.2f} %")

@@ -268,6 +268,10 @@ class Lexicon:
         x = self.word_ids.get(word)
         return 0 if x is None else int(self.word_count[x])
 
+    def terminal_of_unknown(self, word: str) -> int:
+        """The terminal of a word's signature."""
+        return int(self.signature_terminal[self._signature(word)])
+
     def _counts(self, x: int) -> Doubles:
         """Count how often the word was seen under every symbol."""
         pairs = slice(self.word_start[x], self.word_start[x + 1])
