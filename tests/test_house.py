@@ -44,7 +44,7 @@ INSIDE = {
         {"style"},
         {"inspect"},
     ),
-    "text": ({"files", "tokenize"},),
+    "text": ({"files", "markup", "tokenize"},),
     "grammar": ({"tables"}, {"tagging", "known", "spelling"}, {"lexicon"}),
     "engine": ({"exact", "pruned"},),
     "models": ({"store", "calibration_map", "usual"}, {"model"}),

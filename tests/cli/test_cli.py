@@ -250,11 +250,23 @@ def test_models_list_as_json_is_one_object_a_line(
     assert found[0]["problem"] is None
 
 
-def test_models_show_prints_card_and_facts(store: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_models_show_prints_facts_and_the_card_when_asked(
+    store: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["models", "show", "mine@1", "--store", store]) == 0
-    text = capsys.readouterr().out
-    assert "# Mine\n" in text
-    assert "scores.f1  84.5\n" in text
+    assert re.search(r"^scores\.f1 +84\.5$", capsys.readouterr().out, re.MULTILINE)
+    assert main(["models", "show", "mine@1", "--card", "--store", store]) == 0
+    assert capsys.readouterr().out == "# Mine\n"
+
+
+def test_models_show_fits_a_screen(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["models", "show", "en"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) <= 24
+    assert max(map(len, lines)) <= 80
+    assert {"dev.f1", "sizes.trees", "treebank.licence"} <= {
+        line.split()[0] for line in lines if line
+    }
 
 
 def test_models_show_as_json_is_the_manifest_and_its_hash(
@@ -432,7 +444,9 @@ def test_parse_prints_one_tree_for_every_line_of_tokens(
         "",
         "(S (NP (DT The) (NN dog)) (VP (VBD saw) (NP (DT the) (NN cat))) (. .))",
     ]
-    assert shown.err == ("lpcfg: sentence 2: failed: there are no tokens: send at least one word\n")
+    assert shown.err == (
+        f"lpcfg: sentence 2 of {file}: failed: there are no tokens: send at least one word\n"
+    )
 
 
 def test_parse_reads_raw_text_from_standard_input_and_prints_json(
@@ -497,18 +511,118 @@ def test_parse_keeps_the_tags_it_is_given(
     ]
 
 
-def test_parse_says_which_tags_the_model_does_not_have(
+def test_parse_says_once_which_tags_the_model_does_not_have(
     small_store: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "sentences.txt"
-    file.write_text("The/DT dog/NN sleeps/VBZ ./.\nThe/DET dog/N sleeps/VBZ ./.\n")
+    file.write_text("The/DT dog/N sleeps/VBZ ./.\n" + "The/XX dog/N sleeps/VBZ ./.\n" * 2)
+    command = ["parse", "small", str(file), "--input", "tagged", "--store", small_store]
+    assert main(command) == 0
+    out, err = capsys.readouterr()
+    assert len(out.splitlines()) == 3
+    assert err == (
+        "lpcfg: the model does not have 2 of the tags given: N (3), XX (2): words with them got "
+        "tags of the model's own\n"
+    )
+
+
+def test_parse_recognises_universal_tags(
+    small_store: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "sentences.txt"
+    file.write_text("The/DET dog/NOUN sleeps/VERB ./PUNCT\n" * 2)
     assert main(["parse", "small", str(file), "--input", "tagged", "--store", small_store]) == 0
     out, err = capsys.readouterr()
     assert len(out.splitlines()) == 2
-    assert err.splitlines() == [
-        f"lpcfg: sentence 2: the model has no tag `{tag}`: words get one of its own"
-        for tag in ("DET", "N")
-    ]
+    assert err.startswith("lpcfg: the model does not have 4 of the tags given: DET (2), NOUN (2), ")
+    assert err.endswith("tags of Universal Dependencies: give the treebank's own, or none\n")
+    assert err.count("\n") == 1
+
+
+CONLLU = "# text = Cats don't sleep.\n1\tCats\t_\t_\t_\t_\t_\t_\t_\t_\n" + (
+    "2-3\tdon't\t_\t_\t_\t_\t_\t_\t_\t_\n2\tdo\t_\t_\t_\t_\t_\t_\t_\t_\n"
+    "3\tn't\t_\t_\t_\t_\t_\t_\t_\t_\n4\tsleep\t_\t_\t_\t_\t_\t_\t_\tSpaceAfter=No\n"
+    "5\t.\t_\t_\t_\t_\t_\t_\t_\t_\n\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("content", "kind", "cure"),
+    [
+        (CONLLU, "CoNLL-U", "say --input conllu"),
+        ("(S (NP (DT The) (NN dog)))\n", "Penn brackets", "score trees with `lpcfg score`, or"),
+        ("<html><p>The dog.</p></html>", "HTML", "take the markup out first"),
+    ],
+)
+@pytest.mark.parametrize("form", ["text", "lines", "tokens", "tagged"])
+def test_parse_refuses_markup_that_would_be_parsed_as_words(
+    form: str,
+    content: str,
+    kind: str,
+    cure: str,
+    small_store: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    file = tmp_path / "file"
+    file.write_text(content, encoding="utf-8")
+    assert main(["parse", "small", str(file), "--input", form, "--store", small_store]) == 1
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert shown.err.startswith(f"lpcfg: error: expected plain text, got {kind} in {file}: {cure}")
+
+
+def test_parse_reads_the_words_of_conllu(
+    small_store: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "file.conllu"
+    file.write_text(CONLLU, encoding="utf-8")
+    command = ["parse", "small", str(file), "--input", "conllu", "--json", "--store", small_store]
+    assert main(command) == 0
+    answer = json.loads(capsys.readouterr().out)
+    told = [(token["text"], token["start"], token["end"]) for token in answer["tokens"]]
+    assert told == [
+        ("Cats", 0, 4), ("do", 5, 7), ("n't", 7, 10), ("sleep", 11, 16), (".", 16, 17),
+    ]  # fmt: skip
+    assert answer["text"] == "Cats don't sleep."
+
+
+def test_parse_takes_a_line_for_one_sentence(
+    small_store: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "lines.txt"
+    file.write_text("The cat sleeps. The dog sings.\nHello!\n", encoding="utf-8")
+    command = ["parse", "small", str(file), "--input", "lines", "--store", small_store]
+    assert main(command) == 0
+    first, second = map(parse_tree, capsys.readouterr().out.splitlines())
+    assert first.tokens() == ["The", "cat", "sleeps", ".", "The", "dog", "sings", "."]
+    assert second.tokens() == ["Hello", "!"]
+
+
+def test_parse_reads_files_and_folders_in_order(
+    small_store: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    (folder / "b.txt").write_text("Hello ! The dog sings.", encoding="utf-8")
+    (folder / "a.txt").write_text("The cat sleeps.", encoding="utf-8")
+    (tmp_path / "last.txt").write_text("\n", encoding="utf-8")
+    (tmp_path / "z.txt").write_text("The king sings.", encoding="utf-8")
+    arguments = [str(folder), str(tmp_path / "last.txt"), str(tmp_path / "z.txt")]
+    assert main(["parse", "small", *arguments, "--store", small_store]) == 0
+    trees = map(parse_tree, capsys.readouterr().out.splitlines())
+    assert [tree.tokens()[-2] for tree in trees] == ["sleeps", "Hello", "sings", "sings"]
+
+
+def test_parse_draws_trees_for_latex(
+    small_store: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "sentences.txt"
+    file.write_text("Hello !", encoding="utf-8")
+    assert main(["parse", "small", str(file), "--output", "latex", "--store", small_store]) == 0
+    assert capsys.readouterr().out == (
+        r"\begin{forest} [{INTJ} [{UH} [{Hello}]] [{.} [{!}]]] \end{forest}" + "\n"
+    )
 
 
 def test_parse_draws_one_picture_a_line(

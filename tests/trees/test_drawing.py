@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from lpcfg.trees.brackets import parse_tree, read
-from lpcfg.trees.draw import svg
+from lpcfg.trees.draw import latex, svg
 from lpcfg.trees.tree import Tree
 
 SMALL = Path(__file__).resolve().parents[2] / "examples" / "small.mrg"
@@ -72,3 +72,42 @@ def test_a_tree_deeper_than_the_stack_is_drawn() -> None:
     for _ in range(5000):
         tree = Tree("X", (tree,))
     assert len(re.findall("<text", svg(tree))) == 5002
+
+
+def read_forest(text: str) -> Tree:
+    """The tree of a forest environment, by the package's own rules for braces and brackets."""
+    inner = text.removeprefix(r"\begin{forest} ").removesuffix(r" \end{forest}")
+    stack: list[list[str | Tree]] = [[]]
+    for piece in re.findall(r"\[\{(?:[^{}\\]|\\[#$%&_{}]|\\text\w+\{\})*\}|\]", inner):
+        if piece != "]":
+            stack.append([piece[2:-1]])
+            continue
+        name, *below = stack.pop()
+        made: str | Tree = str(name)
+        if below:
+            is_leaf = isinstance(below[0], str)
+            made = (
+                Tree(str(name), (), str(below[0]))
+                if is_leaf
+                else Tree(str(name), tuple(one for one in below if isinstance(one, Tree)))
+            )
+        stack[-1].append(made)
+    ((tree,),) = stack
+    assert isinstance(tree, Tree)
+    return tree
+
+
+@pytest.mark.parametrize("tree", list(read(SMALL))[:8], ids=lambda tree: tree.tokens()[0])
+def test_a_tree_for_latex_is_the_tree(tree: Tree) -> None:
+    bare = tree.children[0]
+    undone = str(read_forest(latex(bare))).replace(r"\$", "$")
+    assert undone == str(bare)
+
+
+def test_latex_keeps_its_own_characters_as_text() -> None:
+    word = r"a_b{c}\d%e&f#g$h^i~j[k]"
+    drawn = latex(Tree("NN", (), word))
+    assert drawn == (
+        r"\begin{forest} [{NN} [{a\_b\{c\}\textbackslash{}d\%e\&f\#g\$h\textasciicircum{}i"
+        r"\textasciitilde{}j[k]}]] \end{forest}"
+    )

@@ -1,6 +1,7 @@
 """`lpcfg models`: what is in a model store."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from typing import Annotated
 
 import typer
 
@@ -46,30 +47,74 @@ def list_(store: Store = None, json: Json = False) -> None:
         result(f"{model.reference}  {line if model.problem is None else model.problem}")
 
 
-@app.command(epilog="Example: lpcfg models show en")
-def show(model: Model, store: Store = None, json: Json = False) -> None:
-    """Show a version's card and facts; with --json, its manifest."""
+@app.command(epilog="Example: lpcfg models show en --card")
+def show(
+    model: Model,
+    card: Annotated[bool, typer.Option("--card", help="Print the whole model card.")] = False,
+    store: Store = None,
+    json: Json = False,
+) -> None:
+    """Show the main facts of a version, on one screen; with --json, its whole manifest."""
     from lpcfg.models.store.versions import load
 
+    if card and json:
+        raise typer.BadParameter("--card says otherwise: omit one", param_hint="--json")
     stored = load(model, _store(store))
     if json:
         result_json({**stored.manifest, "hash": stored.reference.hash})
-        return
-    result(f"{stored.reference}  {stored.reference.hash}\n")
-    result(stored.card.rstrip("\n") + "\n")
-    facts = stored.manifest["facts"]
-    result_table(_flat("", facts) if isinstance(facts, Mapping) else [])
+    elif card:
+        result(stored.card.rstrip("\n"))
+    else:
+        facts = stored.manifest["facts"]
+        rows = list(_flat("", facts)) if isinstance(facts, Mapping) else []
+        rows.sort(key=lambda row: _FIRST.index(row[0]) if row[0] in _FIRST else len(_FIRST))
+        about: list[tuple[str, object]] = [
+            ("created", str(stored.manifest["created"])),
+            ("hash", stored.reference.hash),
+        ]
+        result(f"{stored.reference}\n")
+        result_table(
+            (_cut(name, _NAME), _cut(_shown(value), _WIDTH))
+            for name, value in [*about, *rows[:_ROWS]]
+        )
+        result("\nthe model card: --card; everything: --json")
 
 
-def _flat(prefix: str, facts: Mapping[str, object]) -> list[tuple[str, str]]:
-    """Nested facts as rows, `estimator.states  32`."""
-    rows: list[tuple[str, str]] = []
+_FIRST = (
+    "treebank.licence",
+    "sizes.trees",
+    "sizes.tokens",
+    "sizes.words",
+    "sizes.rules",
+    "dev.f1",
+    "dev.precision",
+    "dev.recall",
+    "dev.exact_match",
+    "dev.tag_accuracy",
+    "dev.calibration_error",
+    "dev.sentences",
+)
+_ROWS = 16  # with what stands around them, a screen of 24 lines
+_NAME, _WIDTH = 26, 52  # of names and values in a screen of 80 columns
+
+
+def _flat(prefix: str, facts: Mapping[str, object]) -> Iterator[tuple[str, object]]:
+    """Facts that are no lists, nor counts of symbols, with the names of what they are part of."""
     for key, value in facts.items():
-        if isinstance(value, Mapping):
-            rows += _flat(f"{prefix}{key}.", value)
-        else:
-            rows.append((prefix + key, str(value)))
-    return rows
+        if isinstance(value, Mapping) and key != "symbols":
+            yield from _flat(f"{prefix}{key}.", value)
+        elif isinstance(value, str | int | float):
+            yield prefix + key, value
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    return f"{value:,}" if isinstance(value, int) else " ".join(str(value).split())
+
+
+def _cut(text: str, width: int) -> str:
+    return text if len(text) <= width else text[: width - 1] + "…"
 
 
 @app.command(epilog="Example: lpcfg models verify en@1")

@@ -1,8 +1,8 @@
 """`lpcfg parse`: sentences in, trees out."""
 
+from collections import Counter
 from collections.abc import Iterable
 from enum import StrEnum
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -21,25 +21,42 @@ class Output(StrEnum):
     JSON = "json"
     CONLLU = "conllu"
     SVG = "svg"
+    LATEX = "latex"
+
+
+UNIVERSAL = frozenset(
+    (
+        *("ADJ", "ADP", "ADV", "AUX", "CCONJ", "DET", "INTJ", "NOUN", "NUM", "PART", "PRON"),
+        *("PROPN", "PUNCT", "SCONJ", "SYM", "VERB", "X"),
+    )
+)
+"""The tags of Universal Dependencies, which people mistake for a treebank's own."""
+MOST_TAGS = 8  # of those that a message names
 
 
 def parse(
     model: Model,
-    file: Annotated[
-        Path | None,
-        typer.Argument(metavar="FILE", help="Also .gz; standard input where it is left out."),
+    files: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="FILE...",
+            help="Files and folders, also .gz; standard input where none is given.",
+            show_default=False,
+        ),
     ] = None,
     form: Annotated[
         Form,
         typer.Option(
-            "--input", help="Raw text; one sentence of tokens a line; or the same, word/TAG."
+            "--input",
+            help="Running text; a sentence a line: as text, tokens or word/TAG; or CoNLL-U.",
         ),
     ] = Form.TEXT,
     output: Annotated[
         Output | None,
         typer.Option(
-            help="One bracketed tree (ptb), JSON object or drawing (svg) a line; or CoNLL-U, "
-            "its heads by head rules."
+            help="A tree a line in brackets (ptb), as a drawing (svg) or for the package forest "
+            "(latex); all that is known, as JSON; or CoNLL-U, its heads by head rules.",
+            show_default="ptb",
         ),
     ] = None,
     k: Annotated[int, typer.Option("--k", min=1, help="So many best trees of a sentence.")] = 1,
@@ -50,7 +67,7 @@ def parse(
     store: Store = None,
     json: Json = False,
 ) -> None:
-    """Parse text, or one sentence of tokens a line; print a tree a line, in order.
+    """Parse running text or sentences, and print a tree a line, in order, as soon as it is found.
 
     A sentence without a tree leaves its line empty, and stderr says why.
 
@@ -66,22 +83,35 @@ def parse(
 
     parser = Parser.load(model, read_settings(model_store=store).model_store)
     options = Options(k=k, objective=objective.value)
-    for number, sentence in enumerate(sentences(file, form), start=1):
-        (analysis,) = parser.analyse([sentence], options)
-        for tag in dict.fromkeys(sentence.tags or ()):
-            if tag not in parser.model.lexicon.tags:
-                note(f"sentence {number}: the model has no tag `{tag}`: words get one of its own")
+    unknown: Counter[str] = Counter()
+    for found in sentences(files or (), form):
+        (analysis,) = parser.analyse([found.sentence], options)
+        tags = found.sentence.tags or ()
+        unknown.update(tag for tag in tags if tag and tag not in parser.model.lexicon.tags)
         if analysis.status != "parsed":
-            note(f"sentence {number}: {analysis.status}: {analysis.reason}")
+            where = f" of {found.source}" if files else ""
+            note(f"sentence {found.number}{where}: {analysis.status}: {analysis.reason}")
         if output is Output.JSON:
             shown = analysis_json(analysis)
             if marginals:
-                shown["marginals"] = marginals_json(parser.marginals(sentence))
+                shown["marginals"] = marginals_json(parser.marginals(found.sentence))
             result_json(shown)
         elif output is Output.CONLLU:
             _print_arcs(analysis)
         else:
             _print_trees(analysis, output, k)
+    if unknown:
+        note(_about_tags(unknown))
+
+
+def _about_tags(unknown: Counter[str]) -> str:
+    """Say once, for all sentences, which tags the model does not have."""
+    first = [f"{tag} ({count})" for tag, count in unknown.most_common(MOST_TAGS)]
+    more = ", …" if len(unknown) > MOST_TAGS else ""
+    told = f"the model does not have {len(unknown)} of the tags given: {', '.join(first)}{more}: "
+    if unknown.keys() <= UNIVERSAL:
+        return told + "they are tags of Universal Dependencies: give the treebank's own, or none"
+    return told + "words with them got tags of the model's own"
 
 
 def _output(asked: Output | None, json: bool) -> Output:
@@ -105,9 +135,9 @@ def _print_arcs(analysis: Analysis) -> None:
 
 def _print_trees(analysis: Analysis, output: Output, k: int) -> None:
     from lpcfg.trees.brackets import write
-    from lpcfg.trees.draw import svg
+    from lpcfg.trees.draw import latex, svg
 
-    show = write if output is Output.PTB else svg
+    show = {Output.PTB: write, Output.SVG: svg, Output.LATEX: latex}[output]
     trees: Iterable[str] = [show(parse.tree) for parse in analysis.parses] or [""]
     for tree in trees:
         result(tree)

@@ -30,7 +30,7 @@ def texts(source: Source) -> Iterator[tuple[str, str]]:
     A folder is read recursively, its files in sorted order, hidden ones left out. Files are opened
     one after another.
     """
-    for one in _files(source):
+    for one in files(source):
         with _opened(one) as (name, stream):
             content = stream.read()
         text = content if isinstance(content, str) else _decoded(content, name)
@@ -51,26 +51,27 @@ def lines(source: Source | None) -> Iterator[str]:
             yield from io.StringIO(text.removeprefix(_BOM) if number == 1 else text, newline="")
 
 
-def _files(source: Source) -> list[Source]:
+def files(source: Source) -> list[Source]:
+    """List the files of a folder, in sorted order without hidden ones; or the source itself."""
     if not isinstance(source, str | Path) or str(source) == "-" or not Path(source).is_dir():
         return [source]
     path = Path(source)
-    files: list[Source] = [
+    found: list[Source] = [
         *sorted(
             file
             for file in path.rglob("*")
             if file.is_file() and not any(p.startswith(".") for p in file.relative_to(path).parts)
         )
     ]
-    if not files:
+    if not found:
         raise InputError(f"expected files in the folder {path}, got none: check the path")
-    return files
+    return found
 
 
 @contextmanager
 def _opened(source: Source) -> Iterator[tuple[str, IO[str] | IO[bytes]]]:
     """Open a source for reading, decompressed, with its name; say in our words what fails."""
-    name = _name(source)
+    name = name_of(source)
     try:
         if isinstance(source, str | Path) and str(source) != "-":
             with Path(source).open("rb") as file:
@@ -91,7 +92,8 @@ def _opened(source: Source) -> Iterator[tuple[str, IO[str] | IO[bytes]]]:
         ) from error
 
 
-def _name(source: Source) -> str:
+def name_of(source: Source) -> str:
+    """Name a source as messages do."""
     if isinstance(source, str | Path):
         return "<stdin>" if str(source) == "-" else str(source)
     return str(getattr(source, "name", "<stream>"))

@@ -1,4 +1,4 @@
-"""Draw a tree as SVG: one line of text, without other files."""
+"""Draw a tree: one line of SVG that needs nothing else, or of LaTeX for the package forest."""
 
 import re
 from dataclasses import dataclass
@@ -16,6 +16,17 @@ _BASELINE = 4.0  # from the middle of a line of text to its baseline
 _PAD = 11.0  # between that middle and the edges above and below
 _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # XML 1.0, 2.2
 _STYLE = "text{font:13px sans-serif;text-anchor:middle}.word{font-style:italic}line{stroke:#888}"
+
+# LaTeX's own characters; [ ] , = mean something to forest only outside of braces.
+_TEX = str.maketrans(
+    {
+        **{character: rf"\{character}" for character in "#$%&_{}"},
+        "\\": r"\textbackslash{}",
+        "^": r"\textasciicircum{}",
+        "~": r"\textasciitilde{}",
+        '"': r"\textquotedbl{}",
+    }
+)
 
 
 @dataclass(slots=True)
@@ -102,3 +113,20 @@ def _line(x1: float, y1: float, x2: float, y2: float) -> str:
 def _text(x: float, y: float, text: str, kind: str) -> str:
     drawn = escape(_NO_XML.sub("\ufffd", text))
     return f'<text{kind} x="{x:.1f}" y="{y + _BASELINE:.1f}">{drawn}</text>'
+
+
+def latex(tree: Tree) -> str:
+    r"""Write the tree for LaTeX, which needs \usepackage[linguistics]{forest}."""
+    parts = [r"\begin{forest}"]
+    waiting: list[Tree | None] = [tree]
+    while waiting:
+        node = waiting.pop()
+        if node is None:
+            parts.append("]")
+            continue
+        parts.append(f" [{{{node.label.translate(_TEX)}}}")
+        waiting.append(None)
+        if node.word is not None:
+            parts.append(f" [{{{node.word.translate(_TEX)}}}]")
+        waiting.extend(reversed(node.children))
+    return "".join(parts) + r" \end{forest}"

@@ -1,0 +1,29 @@
+"""Recognise text that is a file of another kind, so that nobody parses its markup as words."""
+
+import re
+
+_LOOKED_AT = 4000  # characters: a kind of file shows itself at its beginning
+_LABEL = r"[A-Z][A-Z0-9$=|*-]*"
+_LEAF = rf"\((?:{_LABEL}|[.,:#$]|``|'') [^\s()]+\)"
+_OPENING = rf"\(\s*(?:{_LABEL}\s*)?\("  # a sentence in parentheses has words before the second one
+_BRACKETS = re.compile(rf"{_OPENING}.*?{_LEAF}", re.DOTALL)
+# The first line of a tree over several lines.
+_OPEN_LINE = re.compile(rf"\(\s*(?:(?:ROOT|TOP|S1?)\s*)?(?:\({_LABEL}\s*)*")
+_HTML = re.compile(
+    r"<!doctype html\b|<\?xml\b|<([a-z][a-z0-9]*)\b[^<>]*>(?=.*</\1\s*>)", re.IGNORECASE | re.DOTALL
+)
+_ROW = r"1(?:-\d+)?(?:\t[^\t\n]+){9}[ \r]*(?:\n|$)"
+_COMMENT = r"#\s*(?:text|sent_id|newdoc id|newpar id|global\.columns) = "
+_CONLLU = re.compile(rf"(?:#[^\n]*\n\s*)*{_ROW}|{_COMMENT}")
+
+
+def foreign(text: str) -> str | None:
+    """Name what a text is if it is no text: "CoNLL-U", "Penn brackets", "HTML"."""
+    head = text[:_LOOKED_AT].lstrip("\ufeff \t\r\n")
+    if head.startswith(("#", "1")) and _CONLLU.match(head):
+        return "CoNLL-U"
+    if head.startswith("(") and (_BRACKETS.match(head) or _OPEN_LINE.fullmatch(head.rstrip())):
+        return "Penn brackets"
+    if head.startswith("<") and _HTML.match(head):
+        return "HTML"
+    return None
