@@ -136,6 +136,18 @@ def test_alerts_parse_and_fire_when_they_should() -> None:
     run(promtool, "test", "rules", DEPLOY / "prometheus-rules-test.yaml")
 
 
+def test_probes_are_no_requests_that_alerts_count() -> None:
+    rules = yaml.safe_load((DEPLOY / "prometheus-rules.yaml").read_text())
+    named = {
+        rule["alert"]: rule["expr"] for group in rules["groups"] for rule in group["rules"][1:]
+    }
+    counted = re.findall(r"lpcfg_requests_total\{([^}]*)\}", named["LpcfgOverloaded"])
+    assert len(counted) == named["LpcfgOverloaded"].count("lpcfg_requests_total") == 2
+    assert all('endpoint=~"/v1/.*"' in one for one in counted)
+    assert "lpcfg_ready" in named["LpcfgDown"]
+    assert "lpcfg_ready" in named["LpcfgNotReady"]
+
+
 def test_alerts_and_dashboard_use_existing_metrics() -> None:
     metrics = Metrics(Admission(1, 1, 1.0), Cache(0))
     exposed = set(re.findall(r"^# TYPE (\w+)", metrics.text([]).decode(), re.MULTILINE))

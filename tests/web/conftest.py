@@ -36,6 +36,13 @@ def parser(store: Path) -> Parser:
     return Parser.load("small", store)
 
 
+def wait_until_ready(client: TestClient) -> None:
+    end = time.monotonic() + 60
+    while client.get("/v2/health/ready").status_code != 200:
+        assert time.monotonic() < end, "the service was never ready"
+        time.sleep(0.01)
+
+
 @pytest.fixture(scope="session")
 def serve(store: Path) -> Serve:
     """The service in this process, with settings as they are given."""
@@ -44,10 +51,7 @@ def serve(store: Path) -> Serve:
     def serving(**given: object) -> Iterator[TestClient]:
         settings = Settings(**{"model": "small", "model_store": str(store), **given})
         with TestClient(create_app(settings), raise_server_exceptions=False) as client:
-            end = time.monotonic() + 60
-            while client.get("/v2/health/ready").status_code != 200:
-                assert time.monotonic() < end, "the service was never ready"
-                time.sleep(0.01)
+            wait_until_ready(client)
             yield client
 
     return serving

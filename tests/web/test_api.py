@@ -2,6 +2,7 @@
 
 import json
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,8 +19,10 @@ from lpcfg.protocol.schemas import (
     ParseResponse,
     TreesResponse,
 )
+from lpcfg.settings import Settings
 from lpcfg.trees.brackets import parse_tree
-from tests.web.conftest import Serve
+from lpcfg.web.app import create_app
+from tests.web.conftest import Serve, wait_until_ready
 
 TEXT = "The dog saw a cat. 😀 It ran away!\n\nThe cat (a dog) slept."
 
@@ -342,3 +345,14 @@ def test_numbers_come_back_as_they_were_computed(client: TestClient, parser: Par
     assert text is not None
     expected = parser.parse([Sentence(("The", "dog", "slept", "."))])[0].log_probability
     assert json.loads(text[1]) == expected
+
+
+def test_metrics_tell_whether_the_service_is_ready(store: Path) -> None:
+    app = create_app(Settings(model="small", model_store=str(store)))
+    service = app.state.service
+    assert "\nlpcfg_ready 0.0\n" in service.metrics.text([]).decode()
+    with TestClient(app) as client:
+        wait_until_ready(client)
+        assert "\nlpcfg_ready 1.0\n" in client.get("/metrics").text
+        service.draining = True
+        assert "\nlpcfg_ready 0.0\n" in client.get("/metrics").text

@@ -24,6 +24,13 @@ def problem(answer: Any, kind: str) -> Problem:
     return found
 
 
+@pytest.mark.parametrize("length", ["0" * 4300 + "14", "9" * 4301])
+def test_a_length_of_thousands_of_digits_is_refused(client: TestClient, length: str) -> None:
+    headers = {"content-type": "application/json", "content-length": length}
+    answer = client.post("/v1/parse", content='{"text": "Hi"}', headers=headers)
+    assert "at most 18 digits, got 430" in problem(answer, "http").detail
+
+
 @pytest.mark.parametrize(
     ("request_", "at", "detail"),
     [

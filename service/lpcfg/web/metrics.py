@@ -53,7 +53,7 @@ class Metrics:
             ["name", "version", "hash"],
             registry=self.registry,
         )
-        self._gauge("lpcfg_ready", "1 if every model is verified and warm, else 0")
+        self.ready = self._gauge("lpcfg_ready", "1 if every model is verified and warm, else 0")
         self._gauges()
 
     def _gauge(self, name: str, meaning: str) -> Gauge:

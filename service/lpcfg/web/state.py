@@ -54,7 +54,7 @@ class Service:
         admission = Admission(settings.threads, settings.queue, settings.queue_seconds)
         cache = Cache(settings.cache_bytes)
         keys, admins = settings.api_keys_file, settings.admin_keys_file
-        return cls(
+        service = cls(
             settings,
             Models(
                 (settings.model, *(settings.models or ())),
@@ -67,6 +67,13 @@ class Service:
             None if keys is None else Keys(keys),
             None if admins is None else Keys(admins),
         )
+        service.metrics.ready.set_function(lambda: service.ready)
+        return service
+
+    @property
+    def ready(self) -> bool:
+        """Whether every model is verified and warm, and the process is not about to end."""
+        return self.models.ready and not self.draining
 
     async def load(self) -> None:
         """Make the models ready. If this fails, remember the reason and log it."""

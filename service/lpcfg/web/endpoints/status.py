@@ -88,7 +88,7 @@ async def live() -> Live:
 )
 async def ready(service: TheService) -> Ready:
     """Answer 200 once every model is verified and warm, until the process is told to end."""
-    if service.draining or not service.models.ready:
+    if not service.ready:
         raise Refused(
             "starting", "expected a service that is ready, got one that is not", retry_after=1.0
         )

@@ -13,8 +13,9 @@ from asgi_correlation_id import correlation_id
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from lpcfg.errors import LpcfgError
 from lpcfg.web.http.bodies import too_large
-from lpcfg.web.http.problems import problem_of, response
+from lpcfg.web.http.problems import Refused, problem_of, response
 from lpcfg.web.state import Service
 
 _log = structlog.get_logger("lpcfg.web")
@@ -22,6 +23,7 @@ _TRACEPARENT = re.compile(r"(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})[
 _REQUEST_ID = re.compile(r"[!-~]{1,128}")
 _QUIET = frozenset({"/v2/health/live", "/v2/health/ready", "/metrics"})
 _UNBOUNDED = frozenset({"/v1/batch"})
+_DIGITS = 18  # of a Content-Length: an exabyte
 _CLOSE = {"connection": "close"}  # the rest of that body will not be read
 _PROTECTION = {
     "content-security-policy": "default-src 'self'; base-uri 'none'; form-action 'self'; "
@@ -72,16 +74,24 @@ class Observed:
             await send(message)
 
         try:
-            declared = headers.get("content-length", "")
-            most = self.service.settings.max_body_bytes
-            if declared.isdecimal() and int(declared) > most and scope["path"] not in _UNBOUNDED:
-                refusal = response(problem_of(too_large(int(declared), most)), _CLOSE)
-                await refusal(asked, receive, observed)
+            refused = self._too_long(headers.get("content-length", ""), scope["path"])
+            if refused is not None:
+                await response(problem_of(refused), _CLOSE)(asked, receive, observed)
             else:
                 await self.app(asked, receive, observed)
         finally:
             route = asked.get("route")
             self._record(scope["method"], route, status, time.perf_counter() - started, trace)
+
+    def _too_long(self, declared: str, path: str) -> LpcfgError | None:
+        """Look at a declared length before the body is read."""
+        if len(declared) > _DIGITS:  # int() refuses 4,300 with an error
+            expected = f"expected a Content-Length of at most {_DIGITS} digits"
+            return Refused("http", f"{expected}, got {len(declared)}: send the body's length")
+        most = self.service.settings.max_body_bytes
+        if declared.isdecimal() and int(declared) > most and path not in _UNBOUNDED:
+            return too_large(int(declared), most)
+        return None
 
     def _record(self, method: str, route: Any, status: int, seconds: float, trace: str) -> None:
         endpoint = getattr(route, "path", "other")
