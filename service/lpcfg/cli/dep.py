@@ -136,9 +136,10 @@ def parse(
             else:
                 _print(sentence.with_arcs(found.arcs))
         return
-    for number, given in enumerate(sentences(file, Form(form.value)), start=1):
+    for read in sentences([str(file)] if file else [], Form(form.value)):
+        given = read.sentence
         if not given.tokens:
-            note(f"sentence {number}: failed: it has no words")
+            note(f"sentence {read.number}: failed: it has no words")
         [answer] = parser.parse([given.tokens], [given.offsets or ()]) if given.tokens else [None]
         if json or output is Output.JSON:
             result_json(parsed_json(answer, text=given.text))

@@ -5,7 +5,11 @@ import typer
 from lpcfg.cli.options import Json, Treebanks
 from lpcfg.cli.terminal import result, result_json
 
-app = typer.Typer(help="Look treebanks over before training.", no_args_is_help=True)
+app = typer.Typer(
+    help="Look treebanks over before training.",
+    epilog="Example: lpcfg treebank stats trees.mrg",
+    no_args_is_help=True,
+)
 
 
 @app.command(epilog="Example: lpcfg treebank stats trees.mrg --json")
