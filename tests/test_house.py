@@ -46,8 +46,8 @@ INSIDE = {
     ),
     "text": ({"files", "markup", "tokenize"},),
     "grammar": ({"tables"}, {"tagging", "known", "spelling"}, {"lexicon"}),
-    "engine": ({"exact", "pruned"},),
-    "models": ({"store", "calibration_map", "usual"}, {"model"}),
+    "engine": ({"exact", "pruned"}, {"rescoring"}),
+    "models": ({"store", "calibration_map", "usual", "rescoring"}, {"model"}),
     "parsing": (
         {"results"},
         {"readout", "sentences", "tree_probability", "to_json"},
@@ -58,6 +58,7 @@ INSIDE = {
         {"stages"},
         {"data"},
         {"estimators", "tagger"},
+        {"rescoring"},
         {"config"},
         {"distributed", "summary", "adapt"},
         {"pipeline"},

@@ -2,13 +2,17 @@
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from lpcfg.cli.options import Json, Store, StyleRules, Treebanks, style_rules, wrong_usage
 from lpcfg.cli.terminal import progress, result, result_json
 from lpcfg.settings import Settings, read_settings
+
+if TYPE_CHECKING:
+    from lpcfg.train.config import TrainingConfig
+    from lpcfg.train.pipeline import Words
 
 
 class Estimator(StrEnum):
@@ -32,6 +36,31 @@ class Switch(StrEnum):
 
 def _is_on(switch: Switch | None) -> bool | None:
     return None if switch is None else switch is Switch.ON
+
+
+def _words(
+    texts: list[Path], model: str | None, settings: Settings, configuration: "TrainingConfig"
+) -> "Words":
+    """Where vectors of words come from: raw text, a model that is named, or the default model."""
+    from lpcfg.models.model import from_bundle
+    from lpcfg.models.store.versions import list_models, load
+    from lpcfg.train.pipeline import Words
+
+    if configuration.rescoring is None or texts:
+        return Words(texts=texts)
+    default = settings.model if configuration.language == "english" else None
+    known = {one.reference.name for one in list_models(settings.model_store)}
+    reference = model or (default if default in known else None)
+    if reference is None:
+        return Words()
+    layer = from_bundle(load(reference, settings.model_store)).rescoring
+    vectors = layer.vectors if layer is not None else None
+    if vectors is None and model is not None:
+        raise typer.BadParameter(
+            f"expected a model with vectors of words in --words, got {model}, which has none: "
+            "name another, or give --text"
+        )
+    return Words(vectors=vectors)
 
 
 def train(
@@ -89,6 +118,20 @@ def train(
             "learning from them alone.",
         ),
     ] = None,
+    rescore: Annotated[
+        Switch | None, typer.Option(help="The rescoring layer over the members' charts.")
+    ] = None,
+    text: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="FILE",
+            help="Raw text to learn words' vectors from; may be given several times.",
+        ),
+    ] = None,
+    words: Annotated[
+        str | None,
+        typer.Option(metavar="MODEL", help="A stored model whose words' vectors are used."),
+    ] = None,
     exact: Annotated[
         bool | None, typer.Option("--exact", help="Store numbers in full precision.")
     ] = None,
@@ -102,6 +145,8 @@ def train(
     """
     if workers is not None and scheduler is not None:
         raise typer.BadParameter("expected --workers or --scheduler, got both: omit one of them")
+    if text and words:
+        raise typer.BadParameter("expected --text or --words, got both: omit one of them")
     from lpcfg.models.store.versions import check_name
     from lpcfg.train.config import TrainingConfig, overridden, read_config
     from lpcfg.train.pipeline import train_and_publish
@@ -117,6 +162,7 @@ def train(
         "cut": cut,
         "exact": exact,
         "style": style_rules(style),
+        "rescoring": _is_on(rescore),
     }
     with wrong_usage("--name"):
         check_name(name)
@@ -133,10 +179,12 @@ def train(
     from_file = read_config(config) if config else TrainingConfig()
     with wrong_usage():
         configuration = overridden(from_file, options)
+    given = _words(text or [], words, settings, configuration)
     with progress() as show:
         reference, report = train_and_publish(
             treebanks,
             configuration,
+            words=given,
             store=settings.model_store,
             name=name,
             dev=dev,

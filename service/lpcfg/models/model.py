@@ -13,11 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lpcfg.engine.pruned.coarse import ContextTables
+from lpcfg.engine.rescoring.layer import Layer
 from lpcfg.errors import GrammarError
 from lpcfg.grammar.lexicon import Lexicon
 from lpcfg.grammar.tables import Doubles, Floats, Grammar, Tables, frozen
 from lpcfg.grammar.tagging import FREQUENT, TagModel
 from lpcfg.models.calibration_map import MonotoneMap
+from lpcfg.models.rescoring import layer_of, layer_parts
 from lpcfg.models.store.files import Bundle
 from lpcfg.models.store.versions import Stored
 from lpcfg.models.usual import Usual
@@ -42,7 +44,8 @@ class Model:
     `horizontal` says how the trees were binarized. Without members, the coarse tables are the
     model. `weights` are the members' weights; without them all members count alike. `calibration`
     maps a raw span posterior to the share of such spans that is right. `tagger` helps to choose the
-    tags of words that come without one.
+    tags of words that come without one. The
+    `rescoring` layer decides over the members' charts; `rescored_calibration` maps its posteriors.
     """
 
     grammar: Grammar
@@ -56,6 +59,8 @@ class Model:
     horizontal: int = 0
     tagger: TagModel | None = None
     weights: tuple[float, ...] = ()
+    rescoring: Layer | None = None
+    rescored_calibration: MonotoneMap | None = None
 
     def __post_init__(self) -> None:
         given = self.weights
@@ -134,6 +139,12 @@ def to_bundle(
         described["calibration"] = model.calibration.as_lists()
     if model.usual is not None:
         described["usual"] = model.usual.as_json()
+    if model.rescoring is not None:
+        arrays, of_layer = layer_parts(model.rescoring)
+        tensors.update(arrays)
+        if model.rescored_calibration is not None:
+            of_layer["calibration"] = model.rescored_calibration.as_lists()
+        described["rescoring"] = of_layer
     if model.tagger is not None:
         described["tagger"] = {"gamma": model.tagger.gamma}
         tensors["tagger.weight"] = model.tagger.weight
@@ -190,7 +201,7 @@ def _model(described: dict[str, Any], tensors: Arrays) -> Model:
         other = fallback_grammar(grammar, described["fallback"], tensors["fallback.rules"])
         fallback = Fallback(other, *_coarse("fallback.", other, tensors))
     coarse, context = _coarse("", grammar, tensors)
-    calibration = described.get("calibration")
+    of_layer = described.get("rescoring", {})
     return Model(
         grammar=grammar,
         lexicon=lexicon,
@@ -200,12 +211,18 @@ def _model(described: dict[str, Any], tensors: Arrays) -> Model:
             _member(f"members.{k}.", grammar, tensors) for k in range(described["members"])
         ),
         fallback=fallback,
-        calibration=MonotoneMap.from_lists(calibration) if calibration else None,
+        calibration=_map(described.get("calibration")),
         usual=Usual.from_json(described["usual"]) if "usual" in described else None,
         horizontal=described["horizontal"],
         tagger=_tagger(described, lexicon, tensors) if "tagger" in described else None,
         weights=tuple(described.get("weights", ())),
+        rescoring=layer_of(of_layer, tensors, grammar, lexicon) if of_layer else None,
+        rescored_calibration=_map(of_layer.get("calibration")),
     )
+
+
+def _map(lists: Sequence[Sequence[float]] | None) -> MonotoneMap | None:
+    return MonotoneMap.from_lists(lists) if lists else None
 
 
 def _tagger(described: dict[str, Any], lexicon: Lexicon, tensors: Arrays) -> TagModel:

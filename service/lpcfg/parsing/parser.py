@@ -27,9 +27,11 @@ from lpcfg.engine.pruned.coarse import (
 from lpcfg.engine.pruned.decode import Derivation
 from lpcfg.engine.pruned.fine import Posteriors
 from lpcfg.engine.pruned.kernels import Chart
+from lpcfg.engine.rescoring.layer import Layer, Rescorer
 from lpcfg.errors import InputError
 from lpcfg.grammar.lexicon import Emitter, Lexicon
 from lpcfg.grammar.tables import Emissions, Grammar, Tables
+from lpcfg.models.calibration_map import MonotoneMap
 from lpcfg.models.model import Model, from_bundle
 from lpcfg.models.store.versions import Reference, load
 from lpcfg.parsing.readout import (
@@ -54,7 +56,14 @@ from lpcfg.parsing.results import (
     constraint_of,
 )
 from lpcfg.parsing.sentences import Given, OneSentence, sentence_of, sentences_of
-from lpcfg.parsing.tree_probability import GivenTrees, Missing, never_a_root, tree_chart, trees_of
+from lpcfg.parsing.tree_probability import (
+    GivenTrees,
+    Missing,
+    log_share,
+    never_a_root,
+    tree_chart,
+    trees_of,
+)
 from lpcfg.text.tokenize import penn_forms
 from lpcfg.trees.binarize import binarize
 from lpcfg.trees.tree import Tree
@@ -75,6 +84,7 @@ class _Stage:
         context: ContextTables,
         lexicon: Lexicon,
         members: Sequence[fine.Member],
+        layer: Layer | None,
     ) -> None:
         self.grammar = grammar
         self.shift = grammar.n_symbols - len(lexicon.symbols)
@@ -86,6 +96,7 @@ class _Stage:
             share = np.concatenate([front.astype(np.float64), share[kept]])
         self.coarse = Coarse(coarse, context, tag, share)
         self.members = members
+        self._rescorer = None if layer is None else Rescorer(layer, grammar)
         self.labels = Labels.of(grammar)
         with np.errstate(divide="ignore"):
             self._log_q = np.log(coarse.parent * coarse.left * coarse.right)
@@ -103,6 +114,13 @@ class _Stage:
         )
         sign, ratio = fine.tree_ratio(chart, self.members, int(chart.end[-1]))
         return (sign, float(coarse + ratio)) if np.isfinite(coarse) else (0, -np.inf)
+
+    def posteriors(self, pruned: Pruned, forms: Sequence[str], *, rescore: bool) -> Posteriors:
+        """The posteriors of a chart of these words: the tensors', or those of the layer over it."""
+        found = fine.posteriors(pruned, self.members)
+        if self._rescorer is None or not rescore:
+            return found
+        return self._rescorer.rescored(found, forms)
 
     def prune(
         self,
@@ -126,6 +144,17 @@ class Examined(NamedTuple):
 
     analysis: Analysis
     table: Callable[[], SpanTable | None]
+
+
+class _Charted(NamedTuple):
+    """A chart of a sentence, the stage that made it, and the words as it knows them."""
+
+    stage: _Stage
+    pruned: Pruned
+    forms: Sequence[str]
+
+    def posteriors(self, *, rescore: bool) -> Posteriors:
+        return self.stage.posteriors(self.pruned, self.forms, rescore=rescore)
 
 
 class Parser:
@@ -152,11 +181,11 @@ class Parser:
         self._thresholds = thresholds or Thresholds()
         self._emit = Emitter(model.grammar, model.lexicon, model.tagger)
         members = [fine.relative(one, model.coarse, weight) for one, weight in model.weighted]
-        self._stages = [_Stage(model.grammar, model.coarse, model.context, model.lexicon, members)]
+        own = model.grammar, model.coarse, model.context
+        self._stages = [_Stage(*own, model.lexicon, members, model.rescoring)]
         if (other := model.fallback) is not None:
-            self._stages.append(
-                _Stage(other.grammar, other.coarse, other.context, model.lexicon, ())
-            )
+            coarser = other.grammar, other.coarse, other.context
+            self._stages.append(_Stage(*coarser, model.lexicon, (), model.rescoring))
 
     @classmethod
     def load(cls, reference: str, store: str | Path) -> "Parser":
@@ -232,14 +261,25 @@ class Parser:
         found = self._pruned(sentence, stop)
         if isinstance(found, Analysis):
             return Examined(found, lambda: None)
-        stage, pruned = found
-        posteriors = fine.posteriors(pruned, stage.members)
+        stage, posteriors = found.stage, found.posteriors(rescore=options.rescore)
+        calibration = self._calibration(posteriors)
         return Examined(
             self._parsed(sentence, stage, posteriors, options, stop),
-            partial(SpanTable.of, posteriors, stage.labels, stage.grammar, self.model.calibration),
+            partial(SpanTable.of, posteriors, stage.labels, stage.grammar, calibration),
         )
 
-    def _pruned(self, sentence: Sentence, stop: Stop) -> tuple[_Stage, Pruned] | Analysis:
+    def posteriors(self, sentence: Sentence) -> Posteriors | None:
+        """The tensors' posteriors; None where the model's own grammar does not span the words."""
+        found = self._pruned(sentence, Stop())
+        if isinstance(found, Analysis) or found.stage is not self._stages[0]:
+            return None
+        return found.posteriors(rescore=False)
+
+    def _calibration(self, found: Posteriors) -> MonotoneMap | None:
+        """The map that was fitted to such posteriors."""
+        return self.model.rescored_calibration if found.rescored else self.model.calibration
+
+    def _pruned(self, sentence: Sentence, stop: Stop) -> _Charted | Analysis:
         """Build the chart of the first grammar that spans the sentence, or glue pieces."""
         stop.check()
         if not sentence.tokens:
@@ -250,7 +290,8 @@ class Parser:
                 f"expected at most {LONGEST} words in a sentence, got {len(sentence.tokens)}: "
                 "split it",
             )
-        emissions = self._emissions(sentence)
+        forms = self._forms(sentence)
+        emissions = self._emissions(sentence, forms)
         empty = np.flatnonzero(np.diff(emissions.start) == 0)
         if len(empty):
             word = sentence.tokens[empty[0]]
@@ -262,7 +303,7 @@ class Parser:
             found = stage.prune(emissions, thresholds, limits, tries, stop)
             stop.check()
             if isinstance(found, Pruned):
-                return stage, found
+                return _Charted(stage, found, forms)
             unfinished = stage, found
             # the fallback gets one try, with the widest estimates of the grammar itself
             thresholds, tries = thresholds.wider(TRIES - 1), 1
@@ -275,7 +316,7 @@ class Parser:
         tags = None if sentence.tags is None else [tag or "" for tag in sentence.tags]
         return sentence.forms or penn_forms(sentence.tokens, tags)
 
-    def _emissions(self, sentence: Sentence) -> Emissions:
+    def _emissions(self, sentence: Sentence, forms: Sequence[str]) -> Emissions:
         size = len(sentence.tokens)
         if sentence.tags is not None and len(sentence.tags) != size:
             raise InputError(
@@ -283,7 +324,7 @@ class Parser:
                 "send as many",
                 pointer="/tags",
             )
-        return self._emit(self._forms(sentence), sentence.tags)
+        return self._emit(forms, sentence.tags)
 
     def _parsed(
         self,
@@ -299,7 +340,7 @@ class Parser:
             stage.labels,
             stage.tree_probability,
             found,
-            self.model.calibration if options.calibrated else None,
+            self._calibration(found) if options.calibrated else None,
         )
         chosen = _distinct(answers, options, stop)
         return Analysis(
@@ -335,6 +376,7 @@ class Parser:
         spans: Collection[tuple[int, int]] | None = None,
         raw: bool = False,
         calibrated: bool = True,
+        rescore: bool = True,
         stop: Stop | None = None,
     ) -> Marginals:
         """List how probable every labelled span of one sentence is, whatever tree it is part of.
@@ -353,9 +395,8 @@ class Parser:
         analysis = self._pruned(sentence, stop or Stop())
         if isinstance(analysis, Analysis):
             return Marginals(sentence, "failed", analysis.reason, None, None, 0.0, (), ())
-        stage, pruned = analysis
-        found = fine.posteriors(pruned, stage.members)
-        calibration = self.model.calibration if calibrated and not raw else None
+        stage, found = analysis.stage, analysis.posteriors(rescore=rescore)
+        calibration = self._calibration(found) if calibrated and not raw else None
         table = SpanTable.of(found, None if raw else stage.labels, stage.grammar, calibration)
         return Marginals(
             sentence=sentence,
@@ -369,7 +410,7 @@ class Parser:
         )
 
     def tree_probability(
-        self, trees: GivenTrees, stop: Stop | None = None
+        self, trees: GivenTrees, stop: Stop | None = None, *, rescore: bool = True
     ) -> list[TreeProbability]:
         """Tell log p(tree), log p(its sentence) and log p(tree | sentence) of each tree.
 
@@ -385,18 +426,17 @@ class Parser:
         (0, 'the grammar does not have `(NP VBD PRP)` over “slept it”')
         """
         stop = stop or Stop()
-        return [self._tree_probability(tree, stop) for tree in trees_of(trees)]
+        return [self._tree_probability(tree, rescore, stop) for tree in trees_of(trees)]
 
-    def _tree_probability(self, tree: Tree, stop: Stop) -> TreeProbability:
+    def _tree_probability(self, tree: Tree, rescore: bool, stop: Stop) -> TreeProbability:
         words, tags = tree.tokens(), [leaf.label for leaf in tree.leaves()]
         sentence = Sentence(tokens=tuple(words), forms=penn_forms(words, tags))
         own = self._stages[0]
         stree = binarize(tree, horizontal=self.model.horizontal)
         chart = tree_chart(own.grammar, stree, self._emissions(sentence))
         whole, stage = None, own
-        if not isinstance(pruned := self._pruned(sentence, stop), Analysis):
-            stage = pruned[0]
-            whole = fine.posteriors(pruned[1], stage.members)
+        if not isinstance(charted := self._pruned(sentence, stop), Analysis):
+            stage, whole = charted.stage, charted.posteriors(rescore=rescore)
         log_sentence = whole.log_probability if whole else None
         if isinstance(chart, Missing):
             return TreeProbability(None, 0, log_sentence, None, chart.reason, chart.nodes)
@@ -407,6 +447,13 @@ class Parser:
         if whole is None or stage is not own:
             reason = "pruning left no analysis of the sentence to compare the tree with"
             return TreeProbability(log, sign, log_sentence, None, reason)
+        if whole.rescored:
+            conditional = log_share(chart, whole)
+            if np.isfinite(conditional):
+                return TreeProbability(log, sign, log_sentence, conditional, None)
+            return TreeProbability(
+                log, sign, log_sentence, None, "pruning left out parts of the tree"
+            )
         if sign != whole.sign:
             reason = "p(tree) and p(sentence) differ in sign: their ratio is no probability"
             return TreeProbability(log, sign, log_sentence, None, reason)

@@ -14,6 +14,7 @@ import numpy as np
 from lpcfg.engine.pruned import kernels
 from lpcfg.engine.pruned.decode import Derivation
 from lpcfg.engine.pruned.fine import Posteriors
+from lpcfg.engine.rescoring.chart import derivation_log
 from lpcfg.errors import InputError
 from lpcfg.grammar.tables import Bools, Doubles, Grammar, Ints, Longs
 from lpcfg.models.calibration_map import MonotoneMap
@@ -128,14 +129,12 @@ class Answers:
     def parse(self, derivation: Derivation) -> Parse:
         """Build the parse: tree, log p(tree), and the probability of every constituent."""
         sign, log = self._probability(derivation)
-        share = log - self.posteriors.log_probability
-        sound = sign == self.posteriors.sign and share <= ROUNDING
         return Parse(
             tree=self.tree(derivation),
             score=derivation.score,
             sign=sign,
             log_probability=log if sign else None,
-            probability=math.exp(min(share, 0.0)) if sound else None,
+            probability=self._share(derivation, sign, log),
             constituents=tuple(self._constituents(derivation)),
         )
 
@@ -198,6 +197,16 @@ class Answers:
         """Cut votes off at 1, and apply the model's calibration map."""
         clipped = np.minimum(shares, 1.0)
         return clipped if self.calibration is None else self.calibration.apply(clipped)
+
+    def _share(self, derivation: Derivation, sign: int, log: float) -> float | None:
+        """Compute p(tree | sentence); None where it is no probability."""
+        found = self.posteriors
+        if found.rescored:
+            chart, items = found.pruned.chart, np.array(derivation.items, np.int32)
+            return math.exp(derivation_log(chart, items, found.item, found.edge))
+        share = log - found.log_probability
+        sound = sign == found.sign and share <= ROUNDING
+        return math.exp(min(share, 0.0)) if sound else None
 
     def _probability(self, derivation: Derivation) -> tuple[int, float]:
         """Compute p(tree) as sign and log."""

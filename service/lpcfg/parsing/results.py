@@ -83,11 +83,15 @@ def constraint_of(given: object) -> Constraint:
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """Options of parsing: `k` trees under an objective, with calibrated or raw probabilities."""
+    """Options of parsing: `k` trees under an objective, with calibrated or raw probabilities.
+
+    `rescore` lets the model's rescoring layer decide, if it has one; otherwise the tensors do.
+    """
 
     k: int = 1
     objective: str = "max-rule"
     calibrated: bool = True
+    rescore: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +120,7 @@ class Constituent:
 
 @dataclass(frozen=True, slots=True)
 class Parse:
-    """A tree, its score under the objective, and log p(tree) with its sign.
+    """A tree, its score under the objective, log p(tree) with its sign, and p(tree | sentence).
 
     `probability` is p(tree | sentence); None where the estimates of the two differ in sign or the
     tree's is the larger one, since their ratio is no probability then. Constituents are those of

@@ -4,13 +4,16 @@ Gaps in the grammar are shown in brackets as in the caller's tree, never in symb
 NP (VP VBD))` is an S over an NP and a VP that is over a VBD alone.
 """
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 import numpy as np
 
+from lpcfg.engine.pruned.fine import Posteriors
 from lpcfg.engine.pruned.kernels import Chart
+from lpcfg.engine.rescoring.chart import derivation_log
 from lpcfg.errors import InputError
 from lpcfg.grammar.tables import Emissions, Grammar
 from lpcfg.trees.binarize import LEAF_MARK, SIBLING_MARK, is_intermediate, split_chain
@@ -57,6 +60,19 @@ class Missing:
 
     reason: str
     nodes: tuple[int, ...]
+
+
+def log_share(tree: Chart, found: Posteriors) -> float:
+    """log p(tree | sentence) of a tree's own chart under rescored posteriors, −inf where the
+    sentence's chart does not have the tree."""
+    chart = found.pruned.chart
+    spans = zip(chart.symbol.tolist(), chart.start.tolist(), chart.end.tolist(), strict=True)
+    place = {span: t for t, span in enumerate(spans)}
+    asked = zip(tree.symbol.tolist(), tree.start.tolist(), tree.end.tolist(), strict=True)
+    items = [place.get(span, -1) for span in asked]
+    if min(items) < 0:
+        return -math.inf
+    return float(derivation_log(chart, np.array(items, np.int32), found.item, found.edge))
 
 
 def tree_chart(grammar: Grammar, stree: Tree, emissions: Emissions) -> Chart | Missing:

@@ -20,11 +20,14 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 from lpcfg.errors import TrainingError
 from lpcfg.grammar.lexicon import SIGNATURES
 from lpcfg.train.estimators.registry import did_you_mean, estimator
+from lpcfg.train.rescoring.settings import RescoringSettings
 from lpcfg.trees.brackets import MAX_DEPTH
 from lpcfg.trees.style import Style
 
 DEFAULT_ESTIMATOR = "spectral"
 _LEAST = {"sibling_threshold": 0, "rare_threshold": 0, "held_out": 0, "max_depth": 1, "seed": 0}
+
+_NESTED = {"members", "rescoring"}
 
 
 @dataclass(frozen=True)
@@ -52,17 +55,8 @@ def member(name: str = DEFAULT_ESTIMATOR, **settings: object) -> Member:
 
 
 def default_members() -> tuple[Member, ...]:
-    """Return the default members, which are best on craft/dev and gum/dev at a moderate cost.
-
-    They take under a minute for CRAFT on two cores. With the model's own tags their strict F1 is
-    over a point above the spectral estimator's alone.
-    """
-    return (
-        member("spectral", states=24),
-        member("spectral", states=16, noise=0.15),
-        member("pivot+em"),
-        member("clustering+em", states=48, terms=32, steps=8),
-    )
+    """One spectral member: under the rescoring layer, four are no better and a third as fast."""
+    return (member("spectral", states=16),)
 
 
 @dataclass(frozen=True)
@@ -89,6 +83,8 @@ class TrainingConfig:
     exact                stores the members' numbers in full precision instead of float16
     licence              the treebank's licence, for the manifest and the card
     notes                further text for the card, in Markdown
+    rescoring            how the rescoring layer is learned (`[rescoring]`, see its settings), or
+                         false for a model without it
     members              the estimators, all over the same grammar and lexicon
     """
 
@@ -106,6 +102,7 @@ class TrainingConfig:
     exact: bool = False
     licence: str = "not stated"
     notes: str = ""
+    rescoring: RescoringSettings | None = field(default_factory=RescoringSettings)
     members: tuple[Member, ...] = field(default_factory=default_members)
 
     def __post_init__(self) -> None:
@@ -135,8 +132,10 @@ class TrainingConfig:
         return [self.seed + k if m.seed is None else m.seed for k, m in given]
 
     def as_json(self) -> dict[str, object]:
-        own = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "members"}
-        return {**own, "members": [one.as_json() for one in self.members]}
+        own = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in _NESTED}
+        rescoring = asdict(self.rescoring) if self.rescoring else False
+        members = [one.as_json() for one in self.members]
+        return {**own, "rescoring": rescoring, "members": members}
 
 
 def _check_least(name: str, value: int, least: int) -> None:
@@ -169,10 +168,12 @@ def read_config(path: str | Path) -> TrainingConfig:
 def config_of(content: Mapping[str, object]) -> TrainingConfig:
     """Build a configuration from these keys, with defaults for all others."""
     given = dict(content)
-    members = given.pop("members", None)
+    members, rescoring = given.pop("members", None), given.pop("rescoring", None)
     values = _checked(TrainingConfig, given, "the configuration")
     if members is not None:
         values["members"] = _members(members)
+    if rescoring is not None:
+        values["rescoring"] = _rescoring(rescoring)
     return TrainingConfig(**values)
 
 
@@ -187,7 +188,11 @@ def overridden(config: TrainingConfig, options: Mapping[str, object]) -> Trainin
     if "estimator" in given:
         name = str(given.pop("estimator"))
         config = replace(config, members=(member(name),))
-    own = {f.name for f in fields(TrainingConfig)} - {"members"}
+    if "rescoring" in given:
+        rescoring = _rescoring(given.pop("rescoring"))
+        if rescoring is None or config.rescoring is None:
+            config = replace(config, rescoring=rescoring)
+    own = {f.name for f in fields(TrainingConfig)} - _NESTED
     for_all = {name: value for name, value in given.items() if name not in own}
     if for_all and config.members == default_members():
         config = replace(config, members=(member(),))
@@ -212,6 +217,16 @@ def _with(one: Member, options: Mapping[str, object]) -> Member:
     given = {name: value for name, value in options.items() if name in _settings(one)}
     checked = _checked(type(one.settings), given, f"the settings of {one.estimator}")
     return replace(one, settings=replace(one.settings, **checked))
+
+
+def _rescoring(content: object) -> RescoringSettings | None:
+    if isinstance(content, bool):
+        return RescoringSettings() if content else None
+    if not isinstance(content, Mapping):
+        raise TrainingError(
+            f"expected a table, true or false in `rescoring`, got {content!r}: write `[rescoring]`"
+        )
+    return RescoringSettings(**_checked(RescoringSettings, content, "[rescoring]"))
 
 
 def _members(content: object) -> tuple[Member, ...]:

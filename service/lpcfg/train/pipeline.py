@@ -1,12 +1,15 @@
 """The training pipeline: from treebank files to a published model, stage by stage."""
 
+import tempfile
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
+from lpcfg.engine.rescoring.layer import Vectors
 from lpcfg.errors import TrainingError
 from lpcfg.evaluation.run import Examined, calibration_facts, examine
 from lpcfg.grammar.lexicon import Lexicon
@@ -22,7 +25,7 @@ from lpcfg.train import tagger
 from lpcfg.train.config import TrainingConfig
 from lpcfg.train.data import context
 from lpcfg.train.data.examples import Examples
-from lpcfg.train.data.folds import HeldOut, split
+from lpcfg.train.data.folds import HeldOut, held_out, split
 from lpcfg.train.data.treebank import (
     Forest,
     forest_of,
@@ -38,6 +41,9 @@ from lpcfg.train.distributed import connected, map_members
 from lpcfg.train.estimators import pcfg as counts
 from lpcfg.train.estimators.em import Choose
 from lpcfg.train.estimators.registry import Job
+from lpcfg.train.rescoring.run import FEWEST, LayerTraining
+from lpcfg.train.rescoring.settings import RescoringSettings
+from lpcfg.train.rescoring.vectors import learn_vectors
 from lpcfg.train.stages import Progress, Stages, silent
 from lpcfg.train.summary import Facts, TrainReport, card, sizes, symbol_counts, unseen
 from lpcfg.trees.binarize import binarize
@@ -53,6 +59,15 @@ Above it, members learn once more from all trees, and keep the calibration of th
 Sources = Source | Sequence[Source]
 
 
+@dataclass(frozen=True, eq=False)
+class Words:
+    """Where vectors of words for the rescoring layer come from: those of another model, or files
+    of raw text to learn them from together with the treebank's own words."""
+
+    texts: Sequence[Path] = ()
+    vectors: Vectors | None = None
+
+
 def train_and_publish(
     sources: Sources,
     config: TrainingConfig,
@@ -62,12 +77,13 @@ def train_and_publish(
     dev: Sources | None = None,
     workers: int = 1,
     scheduler: str | None = None,
+    words: Words | None = None,
     progress: Progress = silent,
 ) -> tuple[Reference, TrainReport]:
     """Train, then publish the model as the next version of a name, all of it at once."""
     check_publishable(store, name)  # fails before the work instead of after it
     stages = Stages(progress)
-    model, report = _train(sources, config, dev, workers, scheduler, stages)
+    model, report = _train(sources, config, words or Words(), dev, workers, scheduler, stages)
     with stages.stage("publish"):
         bundle = to_bundle(
             model, facts=report.as_json(), card=card(name, report), exact=config.exact
@@ -83,6 +99,7 @@ def train(
     dev: Sources | None = None,
     workers: int = 1,
     scheduler: str | None = None,
+    words: Words | None = None,
     progress: Progress = silent,
 ) -> tuple[Model, TrainReport]:
     """Train a model from a treebank and a configuration. Also return a report.
@@ -90,12 +107,13 @@ def train(
     The model is the same, number by number, for any number of workers, here or on a
     dask.distributed scheduler.
     """
-    return _train(sources, config, dev, workers, scheduler, Stages(progress))
+    return _train(sources, config, words or Words(), dev, workers, scheduler, Stages(progress))
 
 
 def _train(
     sources: Sources,
     config: TrainingConfig,
+    words: Words,
     dev: Sources | None,
     workers: int,
     scheduler: str | None,
@@ -115,34 +133,130 @@ def _train(
         )
         stage.advance(forest.n_trees)
     gold = None if dev is None else _gold(dev, config, stages)  # read first, to fail early
-    learned, trees = split(forest, config.held_out)
-    examples, model, facts = _learned(learned, config, trees, workers, scheduler, stages)
-    held_out_facts: Facts = {}
-    if trees:
-        held = HeldOut(trees, model, workers)
-        weights = held.weights(model.members, stages)
-        calibration, raw = held.calibration(model.members, weights, stages)
-        usual = usual_of(replace(model, weights=weights), trees)
-        held_out_facts = {
-            "trees": len(trees),
-            "weights": weights,
-            "raw_calibration": raw.as_dict(),
-        }
-        if len(trees) > SPARED * forest.n_trees and not config.chooses_steps:
-            again = stages.under("all trees")
-            examples, model, facts = _learned(forest, config, (), workers, scheduler, again)
-        model = replace(model, weights=weights, calibration=calibration, usual=usual)
+    run = _Run(forest, config, words, workers, scheduler, stages)
+    with tempfile.TemporaryDirectory(prefix="lpcfg-charts-") as folder:
+        examples, model, facts = run.model(Path(folder))
     report = TrainReport(
         configuration=config.as_json(),
         treebank={"fingerprint": forest.fingerprint, "licence": config.licence},
         sizes=sizes(examples),
         symbols=symbol_counts(examples.forest),
         members=facts,
-        held_out=held_out_facts,
+        held_out=run.held_out,
+        rescoring=run.rescoring,
         dev=None if gold is None else _on_dev(gold, model, examples, config, workers, stages),
         stages=stages.records,
     )
     return model, report
+
+
+class _Run:
+    """One training after its trees are read; what it has to tell besides is in its facts."""
+
+    def __init__(
+        self,
+        forest: Forest,
+        config: TrainingConfig,
+        words: Words,
+        workers: int,
+        scheduler: str | None,
+        stages: Stages,
+    ) -> None:
+        self._forest, self._config, self._words = forest, config, words
+        self._workers, self._scheduler, self._stages = workers, scheduler, stages
+        self.held_out: Facts = {}
+        self.rescoring: Facts = {}
+
+    def model(self, folder: Path) -> tuple[Examples, Model, list[Facts]]:
+        """The model, whose layer's charts are spilled into a folder."""
+        config, forest, stages = self._config, self._forest, self._stages
+        learned, trees = split(forest, config.held_out)
+        examples, model, facts = self._learned(learned, trees, stages)
+        held = HeldOut(trees, model, self._workers)
+        model = replace(model, weights=held.weights(model.members, stages) if trees else ())
+        again = len(trees) > SPARED * forest.n_trees and not config.chooses_steps
+        layers = self._layers(forest if again else learned, model, folder)
+        if layers is not None:
+            model = replace(model, rescoring=layers.layer())
+        if trees:
+            model = replace(self._calibrated(model, held), usual=usual_of(model, trees))
+        if again:
+            unseen = np.flatnonzero(held_out(forest, config.held_out))
+            if layers is not None:
+                layers.add_unseen(model, unseen)
+                model = replace(model, rescoring=layers.layer())
+            examples, final, facts = self._learned(forest, (), stages.under("all trees"))
+            kept = ("weights", "calibration", "usual", "rescoring", "rescored_calibration")
+            model = replace(final, **{name: getattr(model, name) for name in kept})
+        return examples, model, facts
+
+    def _learned(
+        self, forest: Forest, held: Sequence[Tree], stages: Stages
+    ) -> tuple[Examples, Model, list[Facts]]:
+        return _learned(forest, self._config, held, self._workers, self._scheduler, stages)
+
+    def _layers(self, forest: Forest, model: Model, folder: Path) -> LayerTraining | None:
+        """The layer's training with its jackknifed charts; None where there is to be none."""
+        settings, config = self._config.rescoring, self._config
+        trees = np.arange(forest.n_trees)
+        if forest is self._forest:
+            trees = np.flatnonzero(~held_out(forest, config.held_out))
+        if settings is None:
+            return None
+        if len(trees) < FEWEST:
+            self.rescoring = {
+                "left out": f"{len(trees)} trees are too few to learn a rescoring layer from: it "
+                f"takes {FEWEST}"
+            }
+            return None
+        vectors = self._words.vectors or self._learned_vectors(part_of(forest, trees), settings)
+        layers = LayerTraining(
+            forest,
+            settings,
+            vectors,
+            folder,
+            emphasis=config.emphasis,
+            seed=config.seed,
+            workers=self._workers,
+            stages=self._stages,
+        )
+        layers.add_folds(partial(_learned_fold, config, model.weights), trees)
+        self.rescoring = {"trees": len(trees), "words with vectors": len(vectors.words)}
+        return layers
+
+    def _learned_vectors(self, forest: Forest, settings: RescoringSettings) -> Vectors:
+        with self._stages.stage("words") as stage:
+            return learn_vectors(
+                forest,
+                self._words.texts,
+                settings,
+                seed=self._config.seed,
+                threads=self._workers,
+                stage=stage,
+            )
+
+    def _calibrated(self, model: Model, held: HeldOut) -> Model:
+        """The model with maps of its posteriors, with and without the layer."""
+        plain = replace(model, rescoring=None)
+        calibration, raw = held.calibration(plain, self._stages)
+        model = replace(model, calibration=calibration)
+        facts: dict[str, object] = {
+            "trees": len(held.trees),
+            "weights": model.weights,
+            "raw_calibration": raw.as_dict(),
+        }
+        if model.rescoring is not None:
+            rescored, raw = held.calibration(model, self._stages.under("rescored"))
+            model = replace(model, rescored_calibration=rescored)
+            facts["rescored_raw_calibration"] = raw.as_dict()
+        self.held_out = facts
+        return model
+
+
+def _learned_fold(config: TrainingConfig, weights: tuple[float, ...], forest: Forest) -> Model:
+    """A model like the one to be, of a part of the trees, in one thread."""
+    _, model, _ = _learned(forest, config, (), 1, None, Stages())
+    return replace(model, weights=weights)
 
 
 def _learned(

@@ -22,8 +22,8 @@ class TrainReport:
 
     `symbols` counts the nodes of every symbol, the most frequent first. `members` has each
     estimator's name, seed and facts. `held_out` has the number of trees that were held out, and how
-    well the model was calibrated on their spans before the map was fitted. `dev` is None without
-    dev trees.
+    well the model was calibrated on their spans before the map was fitted. `rescoring` says how many trees
+    the layer learned from, or why there is none. `dev` is None without dev trees.
     """
 
     configuration: Facts
@@ -32,6 +32,7 @@ class TrainReport:
     symbols: Mapping[str, int]
     members: Sequence[Facts]
     held_out: Facts
+    rescoring: Facts
     dev: Facts | None
     stages: Sequence[StageRecord]
 
@@ -43,6 +44,7 @@ class TrainReport:
             "symbols": dict(self.symbols),
             "members": [dict(one) for one in self.members],
             "held_out": dict(self.held_out),
+            "rescoring": dict(self.rescoring),
             "dev": None if self.dev is None else dict(self.dev),
             "stages": [stage.as_json() for stage in self.stages],
         }
@@ -53,6 +55,8 @@ class TrainReport:
         parts += [_lines(f"member {k}", _plain(one)) for k, one in enumerate(self.members, start=1)]
         if self.held_out:
             parts.append(_lines("held out", _plain(self.held_out)))
+        if self.rescoring:
+            parts.append(_lines("rescoring", _plain(self.rescoring)))
         if self.dev is not None:
             parts.append(_lines("dev", _plain(self.dev)))
         return "\n\n".join([*parts, stage_table(self.stages)])

@@ -45,6 +45,8 @@ class Posteriors:
     log_probability: float
     negative: int
     """How many members gave a negative p(x)."""
+    rescored: bool = False
+    """Whether items and edges have the rescoring layer's posteriors in place of votes."""
 
     @property
     def clipped_mass(self) -> float:

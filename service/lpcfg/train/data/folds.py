@@ -12,7 +12,7 @@ import numpy as np
 
 from lpcfg.evaluation.calibration import Calibration, fit_monotone
 from lpcfg.evaluation.run import Examined, examine
-from lpcfg.grammar.tables import Tables
+from lpcfg.grammar.tables import Bools, Tables
 from lpcfg.models.calibration_map import MonotoneMap
 from lpcfg.models.model import Model
 from lpcfg.parsing.parser import Parser
@@ -37,13 +37,20 @@ FEWEST = 50
 """The fewest trees to hold out. Fewer have under 2,000 spans, too few for a map."""
 
 
+def held_out(forest: Forest, most: int) -> Bools:
+    """Mark up to so many trees to hold out."""
+    count = min(most, int(SHARE * forest.n_trees))
+    held = np.zeros(forest.n_trees, np.bool_)
+    if count >= FEWEST:
+        held[(np.arange(count) * 2 + 1) * forest.n_trees // (2 * count)] = True
+    return held
+
+
 def split(forest: Forest, most: int) -> tuple[Forest, tuple[Tree, ...]]:
     """Split a forest into one to learn from, and up to `most` held-out trees, restored."""
-    count = min(most, int(SHARE * forest.n_trees))
-    if count < FEWEST:
+    held = held_out(forest, most)
+    if not held.any():
         return forest, ()
-    held = np.zeros(forest.n_trees, np.bool_)
-    held[(np.arange(count) * 2 + 1) * forest.n_trees // (2 * count)] = True
     trees = tuple(restore(stree) for stree in strees_of(part_of(forest, np.flatnonzero(held))))
     return part_of(forest, np.flatnonzero(~held)), trees
 
@@ -58,7 +65,7 @@ class HeldOut:
 
     def f1(self, *members: Tables) -> float:
         """Compute the strict F1 of these members on the trees' untagged words."""
-        found = self._examined(members, Stages())
+        found = self._examined(replace(self.model, members=members, weights=()), Stages())
         return found.against(self.trees).brackets.f1
 
     def weights(self, members: Sequence[Tables], stages: Stages) -> tuple[float, ...]:
@@ -75,21 +82,17 @@ class HeldOut:
                 stage.advance(1)
         return tuple(np.exp((np.array(f1) - max(f1)) / LAG).tolist())
 
-    def calibration(
-        self, members: Sequence[Tables], weights: Sequence[float], stages: Stages
-    ) -> tuple[MonotoneMap | None, Calibration]:
-        """Fit the map from these members' span posteriors to shares of right spans.
+    def calibration(self, model: Model, stages: Stages) -> tuple[MonotoneMap | None, Calibration]:
+        """Fit the map from a model's span posteriors to shares of right spans.
 
         Also return how far the two were apart. There is no map if there are no spans, because all
         trees have one word.
         """
-        found = self._examined(members, stages, weights)
+        found = self._examined(model, stages)
         fitted = fit_monotone(found.raw, found.correct) if len(found.raw) else None
         return fitted, found.raw_calibration
 
-    def _examined(
-        self, members: Sequence[Tables], stages: Stages, weights: Sequence[float] = ()
-    ) -> Examined:
-        parser = Parser(replace(self.model, members=tuple(members), weights=tuple(weights)))
+    def _examined(self, model: Model, stages: Stages) -> Examined:
+        parser = Parser(model)
         with stages.stage("calibration", len(self.trees)) as stage:
             return examine(parser, self.trees, workers=self.workers, progress=stage.follow)

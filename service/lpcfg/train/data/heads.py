@@ -19,9 +19,10 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from lpcfg.engine.rescoring.names import HeadTable, labels_of
 from lpcfg.grammar.tables import Ints, Longs, frozen
 from lpcfg.train.data.treebank import Forest
-from lpcfg.trees.binarize import SIBLING_MARK, is_intermediate, split_chain, unescape
+from lpcfg.trees.binarize import is_intermediate, split_chain
 
 OWN = "="
 _NOUNS = "NN NNS NNP NNPS NML NX"
@@ -138,13 +139,17 @@ def _labels(symbols: Sequence[str]) -> tuple[Ints, Ints, list[str]]:
     number: dict[str, int] = {}
     base, top = [], []
     for name in symbols:
-        if is_intermediate(name):
-            chain = [unescape(name[1:].partition(SIBLING_MARK)[0])]
-        else:
-            chain = split_chain(name)
-        base.append(number.setdefault(chain[-1], len(number)))
-        top.append(number.setdefault(chain[0], len(number)))
+        chooses, seen = labels_of(name)
+        base.append(number.setdefault(chooses, len(number)))
+        top.append(number.setdefault(seen, len(number)))
     return np.array(base, np.int32), np.array(top, np.int32), list(number)
+
+
+def head_table(symbols: Sequence[str]) -> HeadTable:
+    """How heads are found among the labels of these symbols."""
+    labels = _labels(symbols)[2]
+    rank, rightmost = _preferences(labels)
+    return HeadTable(tuple(labels), frozen(rank.astype(np.int32)), frozen(rightmost))
 
 
 def _preferences(labels: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:

@@ -1,0 +1,1 @@
+"""The rescoring layer: a log-linear model over the derivations of a pruned chart."""

@@ -1,0 +1,146 @@
+"""Kernels over charts: what features look at, and inside-outside in logs."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from lpcfg.engine.pruned.kernels import best_tree
+from lpcfg.grammar.tables import Ints, Singles
+
+_LEAST = 1e-30
+"""Posteriors below count as this much."""
+
+
+class View(NamedTuple):
+    """What the layer reads off a chart with the tensors' posteriors: every item's head, the
+    symbol over every word in the best tree, and the scores that posteriors give edges and roots."""
+
+    head: Ints
+    preterminal: Ints
+    edge: Singles
+    root: Singles
+
+
+@njit(cache=True, nogil=True)
+def view(chart, item, edge, heads, n):  # type: ignore[no-untyped-def]
+    """The view of a chart with posteriors of items and edges over n words."""
+    total, back = best_tree(chart, item, edge)
+    root = len(total) - 1
+    for t in range(root, -1, -1):
+        if chart.start[t] > 0 or chart.end[t] < n:
+            break
+        if total[t] >= total[root]:
+            root = t
+    leaves = leaves_of(chart, back, root, n)
+    of_edge, of_root = base_scores(chart, item, edge, n)
+    return View(find_heads(chart, back, heads), chart.symbol[leaves], of_edge, of_root)
+
+
+@njit(cache=True, nogil=True)
+def find_heads(chart, back, heads):  # type: ignore[no-untyped-def]
+    """The head word of every item, in its best derivation, whose edges are `back`."""
+    items = len(chart.symbol)
+    head, best = np.empty(items, np.int32), np.zeros(items, np.int32)
+    for t in range(items):
+        e = back[t]
+        if e < 0:
+            head[t] = chart.start[t]
+            continue
+        left, right = chart.left[e], chart.right[e]
+        base, first = heads.base[chart.symbol[t]], chart.symbol[left]
+        so_far = best[left] if heads.partial[first] else heads.rank[base, heads.top[first]]
+        last = heads.rank[base, heads.top[chart.symbol[right]]]
+        takes_last = last < so_far or (last == so_far and heads.rightmost[base, last])
+        head[t] = head[right] if takes_last else head[left]
+        best[t] = min(last, so_far)
+    return head
+
+
+@njit(cache=True, nogil=True)
+def leaves_of(chart, back, root, n):  # type: ignore[no-untyped-def]
+    """The item over every word in the best derivation below a root."""
+    leaf, stack = np.empty(n, np.int32), np.empty(len(chart.symbol) + 1, np.int32)
+    stack[0], size = root, 1
+    while size:
+        size -= 1
+        t = stack[size]
+        e = back[t]
+        if e < 0:
+            leaf[chart.start[t]] = t
+        else:
+            stack[size], stack[size + 1] = chart.left[e], chart.right[e]
+            size += 2
+    return leaf
+
+
+@njit(cache=True, nogil=True)
+def base_scores(chart, item, edge, n):  # type: ignore[no-untyped-def]
+    """log of an edge's posterior over that of the item above, and of a root's posterior."""
+    of_edge, of_root = np.empty(len(edge), np.float32), np.zeros(len(item), np.float32)
+    for t in range(len(item)):
+        above = np.log(max(item[t], _LEAST))
+        if chart.start[t] == 0 and chart.end[t] == n:
+            of_root[t] = above
+        for e in range(chart.edge_start[t], chart.edge_start[t + 1]):
+            of_edge[e] = np.log(max(edge[e], _LEAST)) - above
+    return of_edge, of_root
+
+
+@njit(cache=True, nogil=True)
+def inside_outside(chart, item_score, edge_score, root_score, n):  # type: ignore[no-untyped-def]
+    """log Z, and the posteriors of items and edges under p(d) ∝ exp of a derivation's scores."""
+    items = len(chart.symbol)
+    inside = np.empty(items)
+    share = np.empty(len(chart.rule))
+    for t in range(items):
+        first, end = chart.edge_start[t], chart.edge_start[t + 1]
+        if chart.end[t] == chart.start[t] + 1:
+            inside[t] = item_score[t]
+            continue
+        most = -np.inf
+        for e in range(first, end):
+            share[e] = edge_score[e] + inside[chart.left[e]] + inside[chart.right[e]]
+            most = max(most, share[e])
+        total = 0.0
+        for e in range(first, end):
+            share[e] = np.exp(share[e] - most)
+            total += share[e]
+        for e in range(first, end):
+            share[e] /= total
+        inside[t] = item_score[t] + most + np.log(total)
+    item, edge = np.zeros(items), np.zeros(len(chart.rule))
+    most, root = -np.inf, items
+    while root and chart.start[root - 1] == 0 and chart.end[root - 1] == n:
+        root -= 1
+        most = max(most, inside[root] + root_score[root])
+    total = 0.0
+    for t in range(root, items):
+        item[t] = np.exp(inside[t] + root_score[t] - most)
+        total += item[t]
+    for t in range(root, items):
+        item[t] /= total
+    for t in range(items - 1, -1, -1):
+        for e in range(chart.edge_start[t], chart.edge_start[t + 1]):
+            edge[e] = item[t] * share[e]
+            item[chart.left[e]] += edge[e]
+            item[chart.right[e]] += edge[e]
+    return most + np.log(total), item, edge
+
+
+@njit(cache=True, nogil=True)
+def derivation_log(chart, chosen, item, edge):  # type: ignore[no-untyped-def]
+    """log p(d | x) of a derivation's items under consistent posteriors: that of its root times
+    every edge's share of the item above; −inf where an edge is missing. Never above 0."""
+    there = np.zeros(len(chart.symbol), np.bool_)
+    there[chosen] = True
+    total = np.log(item[chosen.max()])
+    for t in chosen:
+        if chart.end[t] == chart.start[t] + 1:
+            continue
+        share = 0.0
+        for e in range(chart.edge_start[t], chart.edge_start[t + 1]):
+            if there[chart.left[e]] and there[chart.right[e]] and item[t] > 0.0:
+                share = edge[e] / item[t]
+        total += np.log(share)
+    return min(total, 0.0)

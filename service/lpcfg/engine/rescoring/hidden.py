@@ -1,0 +1,103 @@
+"""The hidden part: g = v_label · relu(h) of items, u_rule · relu(h') of edges.
+
+h is a sum of rows, one for each position beside an item or edge, and one for its lengths. The row
+of a word at a position is its input's product with the position's matrix; rows of positions that
+always come together are summed once a sentence (`BESIDE`), those of a span once a cell.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from lpcfg.engine.rescoring.features import PAD, length_bucket
+from lpcfg.grammar.tables import Singles, frozen
+
+BESIDE = (
+    *((0, -2), (0, -1), (0, 0), (0, 1)),  # an item's start i: i - 2, i - 1, i, i + 1
+    *((1, -2), (1, -1), (1, 0), (1, 1)),  # its end k: k - 2, k - 1, k, k + 1
+    (2, 0),  # its head
+    *((3, -1), (3, 0)),  # an edge's start
+    *((4, -1), (4, 0)),  # its split j
+    *((5, -1), (5, 0)),  # its end
+    *((6, 0), (7, 0)),  # its heads
+)
+"""Every position: the sum that it is part of, and its offset."""
+POSITIONS, SUMS = len(BESIDE), 8
+START, END, HEAD, EDGE_START, SPLIT, EDGE_END, LEFT_HEAD, RIGHT_HEAD = range(SUMS)
+LENGTHS = 12
+_BESIDE = frozen(np.array(BESIDE, np.int64))
+
+
+class Hidden(NamedTuple):
+    """Tables of width H. `word` (d, POSITIONS · H) multiplies words' vectors, `tag` and `suffix`
+    have a row of POSITIONS · H for every tag and suffix; `length` (3, LENGTHS, H) has rows of an
+    item's length, and of an edge's left and right lengths."""
+
+    word: Singles
+    tag: Singles
+    suffix: Singles
+    length: Singles
+    label: Singles
+    rule: Singles
+
+
+@njit(cache=True, nogil=True)
+def gathered(by_word, n, width):  # type: ignore[no-untyped-def]
+    """The sums of rows: by_word (n + 2 PAD, POSITIONS · H) → (SUMS, n + 1, H)."""
+    sums = np.zeros((SUMS, n + 1, width), np.float32)
+    for p in range(len(_BESIDE)):
+        which, offset = _BESIDE[p]
+        for at in range(n + 1):
+            row = by_word[at + offset + PAD, p * width : (p + 1) * width]
+            for h in range(width):
+                sums[which, at, h] += row[h]
+    return sums
+
+
+@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
+def _score(base, one, other, weight):  # type: ignore[no-untyped-def]
+    total = np.float32(0.0)
+    for h in range(len(base)):
+        total += max(base[h] + one[h] + other[h], np.float32(0.0)) * weight[h]
+    return total
+
+
+@njit(cache=True, nogil=True)
+def sum_into(out, a, b, c):  # type: ignore[no-untyped-def]
+    for h in range(len(out)):
+        out[h] = a[h] + b[h] + c[h]
+
+
+@njit(cache=True, nogil=True)
+def hidden_scores(chart, head, sums, hidden, rows):  # type: ignore[no-untyped-def]
+    """g of every item and edge; rows = (of symbols, of rules) in the tables label and rule."""
+    of_symbol, of_rule = rows
+    items, width = len(chart.symbol), sums.shape[2]
+    item, edge = np.empty(items, np.float32), np.empty(len(chart.rule), np.float32)
+    cell, span = np.empty(width, np.float32), np.empty(width, np.float32)
+    base, none = np.empty(width, np.float32), np.zeros(width, np.float32)
+    last_start, last_end = -1, -1
+    for t in range(items):
+        i, k = chart.start[t], chart.end[t]
+        if i != last_start or k != last_end:
+            last_start, last_end = i, k
+            length = hidden.length[0, length_bucket(k - i)]
+            sum_into(cell, sums[START, i], sums[END, k], length)
+            sum_into(span, sums[EDGE_START, i], sums[EDGE_END, k], none)
+        label = hidden.label[of_symbol[chart.symbol[t]]]
+        item[t] = _score(cell, sums[HEAD, head[t]], none, label)
+        for e in range(chart.edge_start[t], chart.edge_start[t + 1]):
+            left, right = chart.left[e], chart.right[e]
+            j = chart.end[left]
+            sum_into(base, span, sums[SPLIT, j], hidden.length[1, length_bucket(j - i)])
+            add_to(base, hidden.length[2, length_bucket(k - j)])
+            heads = sums[LEFT_HEAD, head[left]], sums[RIGHT_HEAD, head[right]]
+            edge[e] = _score(base, heads[0], heads[1], hidden.rule[of_rule[chart.rule[e]]])
+    return item, edge
+
+
+@njit(cache=True, nogil=True)
+def add_to(out, a):  # type: ignore[no-untyped-def]
+    for h in range(len(out)):
+        out[h] += a[h]

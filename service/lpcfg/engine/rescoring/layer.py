@@ -1,0 +1,217 @@
+"""The rescoring layer: a conditional random field over the derivations of a pruned chart.
+
+Of a chart (items t, edges e) of sentence x with the tensors' posteriors μ̂,
+
+    s(d) = Σ_items g(t, x) + Σ_edges [g(e, x) + w₀ log(μ̂(e) / μ̂(item above e))] + w₀ log μ̂(root)
+    p(d | x) = exp s(d) / Z
+
+over its derivations d. g is the mean of two scores that were learned apart: of the sparse part
+(`features`) and of the hidden part (`hidden`). With g = 0 and w₀ = 1, p is the Markov projection of
+the tensors' posterior. Posteriors of items and edges under p take the place of the tensors'.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lpcfg.engine.pruned.fine import Posteriors
+from lpcfg.engine.pruned.kernels import Chart
+from lpcfg.engine.rescoring import chart as charts
+from lpcfg.engine.rescoring.features import N_CODES, PAD, TAG, sparse_scores
+from lpcfg.engine.rescoring.hidden import LENGTHS, POSITIONS, Hidden, gathered, hidden_scores
+from lpcfg.engine.rescoring.names import HeadTable, Rows, codes, names_of
+from lpcfg.errors import GrammarError
+from lpcfg.grammar.tables import Grammar, Ints, Longs, Singles
+from lpcfg.grammar.tagging import shape
+
+SUFFIX = 3
+"""Letters of a suffix."""
+CACHED_WORDS = 100_000
+"""Words whose codes are remembered."""
+_BESIDE = codes(["before the first word", "after the last word"])
+
+
+@dataclass(frozen=True, eq=False)
+class Vectors:
+    """Vectors of words, in bytes: row w is table[w] · scale[w]. Looked up as a word is written,
+    then in lower case; a word without a row has zeros."""
+
+    words: tuple[str, ...]
+    table: NDArray[np.int8]
+    scale: Singles
+
+    @classmethod
+    def of(cls, words: Sequence[str], vectors: Singles) -> "Vectors":
+        """These vectors, rounded."""
+        largest = np.abs(vectors).max(axis=1, initial=0.0)
+        scale = np.where(largest > 0, largest / 127, 1).astype(np.float32)
+        steps = np.rint(vectors / scale[:, None])
+        return cls(tuple(words), steps.astype(np.int8), scale)
+
+    @cached_property
+    def rows(self) -> Mapping[str, int]:
+        return {word: row for row, word in enumerate(self.words)}
+
+    def row(self, word: str) -> int:
+        """The row of a word, one beyond the last if it has none."""
+        row = self.rows.get(word)
+        return self.rows.get(word.lower(), len(self.words)) if row is None else row
+
+    def take(self, rows: Longs) -> Singles:
+        """The vectors in these rows, zeros beyond the last."""
+        inside = np.minimum(rows, len(self.words) - 1)
+        scale = np.where(rows < len(self.words), self.scale[inside], np.float32(0))
+        return self.table[inside].astype(np.float32) * scale[:, None]
+
+
+@dataclass(frozen=True, eq=False)
+class Layer:
+    """What is learned: weights of hashed features, and the hidden part with its words' vectors.
+
+    `frequent` words have features of their own, others only those of their shapes and ends. `rows`
+    name the rows of the hidden part's tables, `suffixes` those of words' ends from row 1. `trust`
+    is w₀. Without `hidden`, the sparse part is all.
+    """
+
+    frequent: frozenset[str]
+    heads: HeadTable
+    rows: Rows
+    trust: float
+    weight: Singles
+    hidden: Hidden | None = None
+    vectors: Vectors | None = None
+    suffixes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        size = len(self.weight)
+        if self.weight.ndim != 1 or size & (size - 1) or not size:
+            raise GrammarError(
+                "expected as many weights of the rescoring layer as a power of two, got shape "
+                f"{self.weight.shape}: publish the model again"
+            )
+        tables = {"weight": self.weight}
+        if self.hidden is not None:
+            tables |= self.hidden._asdict()
+            self._check_shapes(self.hidden)
+        for name, table in tables.items():
+            if not np.isfinite(table).all():
+                raise GrammarError(
+                    f"expected finite numbers in `{name}` of the rescoring layer, got "
+                    f"{table[~np.isfinite(table)][0]}: train the model again"
+                )
+
+    def _check_shapes(self, hidden: Hidden) -> None:
+        if self.vectors is None:
+            raise GrammarError("expected vectors of words for the hidden part, got none")
+        width = hidden.label.shape[1]
+        wanted = {
+            "word": (self.vectors.table.shape[1], POSITIONS * width),
+            "tag": (len(self.rows.tags) + 1, POSITIONS * width),
+            "suffix": (len(self.suffixes) + 1, POSITIONS * width),
+            "length": (3, LENGTHS, width),
+            "label": (len(self.rows.labels) + 1, width),
+            "rule": (len(self.rows.rules) + 1, width),
+        }
+        for name, shape_wanted in wanted.items():
+            found = getattr(hidden, name).shape
+            if found != shape_wanted:
+                raise GrammarError(
+                    f"expected `{name}` of the rescoring layer in shape {shape_wanted}, got "
+                    f"{found}: publish the model again"
+                )
+
+
+class WordFacts:
+    """What features know of words, remembered."""
+
+    def __init__(
+        self, frequent: frozenset[str], suffixes: Sequence[str], vectors: Vectors | None
+    ) -> None:
+        self._frequent, self._vectors = frequent, vectors
+        self._suffix_row = {end: row for row, end in enumerate(suffixes, start=1)}
+        self._known: dict[str, list[int]] = {}
+
+    def of(self, words: Sequence[str]) -> Longs:
+        """Of every word the codes of itself (or its shape and end), of its last letters, its first
+        letters and its shape, then its rows of suffixes and of vectors; (6, n)."""
+        known = self._known
+        found = []
+        for word in words:
+            facts = known.get(word)
+            if facts is None:
+                if len(known) >= CACHED_WORDS:
+                    known.clear()
+                facts = known[word] = self._facts(word)
+            found.append(facts)
+        return np.array(found, np.int64).T
+
+    def _facts(self, word: str) -> list[int]:
+        end, form = suffix(word), shape(word)
+        itself = f"w {word}" if word in self._frequent else f"s {form} {end}"
+        coded: list[int] = codes((itself, f"-3 {end}", f"+2 {word[:2]}", f"s {form}")).tolist()
+        row = 0 if self._vectors is None else self._vectors.row(word)
+        return [*coded, self._suffix_row.get(end, 0), row]
+
+
+def suffix(word: str) -> str:
+    """The last letters of a word, in lower case."""
+    return word.lower()[-SUFFIX:]
+
+
+def padded_codes(words: Longs, tags: Longs) -> Longs:
+    """Codes of words and tags with those of what is beside the sentence."""
+    n = len(tags)
+    result = np.empty((N_CODES, n + 2 * PAD), np.int64)
+    result[:TAG, PAD:-PAD] = words[:TAG]
+    result[TAG, PAD:-PAD] = tags
+    result[:, :PAD], result[:, -PAD:] = _BESIDE[0], _BESIDE[1]
+    return result
+
+
+def by_word(hidden: Hidden, vectors: Singles, tags: Ints, suffixes: Longs) -> Singles:
+    """The rows of all positions of the words, and of what is beside the sentence, which has
+    neither vectors nor suffixes, and the last tag; (n + 2 PAD, POSITIONS · H)."""
+    rows = np.empty((len(tags) + 2 * PAD, hidden.word.shape[1]), np.float32)
+    rows[:PAD] = rows[-PAD:] = hidden.tag[-1] + hidden.suffix[0]
+    inner = rows[PAD:-PAD]
+    np.matmul(vectors, hidden.word, out=inner)
+    inner += hidden.tag[tags]
+    inner += hidden.suffix[suffixes]
+    return rows
+
+
+class Rescorer:
+    """The layer, ready for the charts of one grammar."""
+
+    def __init__(self, layer: Layer, grammar: Grammar) -> None:
+        self._layer = layer
+        self._names, self._heads = names_of(grammar), layer.heads.of(grammar)
+        self._tag_row = layer.rows.tags_of(grammar)
+        self._rows = layer.rows.labels_of(grammar), layer.rows.rules_of(grammar)
+        self._facts = WordFacts(layer.frequent, layer.suffixes, layer.vectors)
+
+    def rescored(self, found: Posteriors, words: Sequence[str]) -> Posteriors:
+        """The layer's posteriors of items and edges, in place of the tensors'."""
+        chart, n = found.pruned.chart, found.pruned.length
+        seen = charts.view(chart, found.item, found.edge, self._heads, n)
+        item, edge = self._scores(chart, seen, self._facts.of(words))
+        edge += np.float32(self._layer.trust) * seen.edge
+        root = np.float32(self._layer.trust) * seen.root
+        _, of_item, of_edge = charts.inside_outside(chart, item, edge, root, n)
+        return replace(found, item=of_item, edge=of_edge, rescored=True)
+
+    def _scores(self, chart: Chart, seen: charts.View, facts: Longs) -> tuple[Singles, Singles]:
+        """g of every item and edge."""
+        layer = self._layer
+        coded = padded_codes(facts, self._names.tag[seen.preterminal])
+        item, edge = sparse_scores(chart, (coded, seen.head), self._names, layer.weight)
+        if layer.hidden is not None and layer.vectors is not None:
+            vectors, tags = layer.vectors.take(facts[5]), self._tag_row[seen.preterminal]
+            rows = by_word(layer.hidden, vectors, tags, facts[4])
+            sums = gathered(rows, facts.shape[1], layer.hidden.label.shape[1])
+            others = hidden_scores(chart, seen.head, sums, layer.hidden, self._rows)
+            item, edge = (item + others[0]) / 2, (edge + others[1]) / 2
+        return item, edge

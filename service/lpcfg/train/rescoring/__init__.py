@@ -1,0 +1,1 @@
+"""Learning the rescoring layer from charts of trees that their members have not seen."""

@@ -1,0 +1,97 @@
+"""The layer of a treebank's charts: both parts learned apart, and rounded as they are stored."""
+
+from collections import Counter
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from lpcfg.engine.rescoring.hidden import Hidden
+from lpcfg.engine.rescoring.layer import Layer, Vectors, WordFacts, suffix
+from lpcfg.engine.rescoring.names import HeadTable, Rows, names_of
+from lpcfg.grammar.tables import Grammar, Ints, Singles
+from lpcfg.train.data.treebank import Forest
+from lpcfg.train.rescoring import hidden, sparse
+from lpcfg.train.rescoring.charts import Charts, Spilled
+from lpcfg.train.rescoring.examples import ChartExamples
+from lpcfg.train.rescoring.settings import RescoringSettings
+from lpcfg.train.stages import Stages
+
+SUFFIXES = 1000
+"""The most frequent ends of words have rows of their own in the hidden part."""
+
+
+@dataclass(frozen=True, eq=False)
+class Basis:
+    """What a layer is learned over: a forest with its grammar, the words with features of their
+    own, the words' vectors, and how often a pass visits each tree."""
+
+    forest: Forest
+    grammar: Grammar
+    heads: HeadTable
+    frequent: frozenset[str]
+    vectors: Vectors
+    times: Ints
+
+
+def learn_layer(
+    basis: Basis,
+    spilled: Sequence[Spilled],
+    settings: RescoringSettings,
+    *,
+    seed: int,
+    workers: int,
+    stages: Stages,
+) -> Layer:
+    """The layer of these charts; its two parts are learned side by side where there are workers."""
+    rows, ends = Rows.of(basis.grammar), frequent_suffixes(basis.forest, SUFFIXES)
+    facts = WordFacts(basis.frequent, ends, basis.vectors).of(basis.forest.words)
+    with Charts(spilled) as charts, threadpool_limits(1, "blas"):
+        examples = ChartExamples(
+            charts, names_of(basis.grammar), facts, basis.times[charts.trees], settings.trust
+        )
+
+        def sparse_part() -> Singles:
+            how = sparse.SparseSettings(bits=settings.bits, passes=settings.passes)
+            with stages.stage("sparse features", how.passes * examples.visits) as stage:
+                return sparse.learn(examples, how, seed=seed, stage=stage)
+
+        def hidden_part() -> Hidden:
+            how = hidden.HiddenSettings(width=settings.width, passes=settings.hidden_passes)
+            learner = hidden.Learner(examples, basis.vectors, rows, basis.grammar, len(ends))
+            with stages.stage("hidden layer", how.passes * examples.visits) as stage:
+                return learner.learn(how, seed=seed, stage=stage)
+
+        with ThreadPoolExecutor(1) as beside:
+            waiting = beside.submit(sparse_part)
+            if workers == 1:
+                waiting.result()
+            tables = hidden_part() if settings.width else None
+            weight = waiting.result()
+    return Layer(
+        frequent=basis.frequent,
+        heads=basis.heads,
+        rows=rows,
+        trust=settings.trust,
+        weight=rounded(weight),
+        hidden=None if tables is None else Hidden(*map(rounded, tables)),
+        vectors=None if tables is None else basis.vectors,
+        suffixes=() if tables is None else ends,
+    )
+
+
+def frequent_suffixes(forest: Forest, most: int) -> tuple[str, ...]:
+    """The most frequent ends of a forest's words, ties by spelling."""
+    times = np.bincount(forest.word[forest.is_leaf], minlength=len(forest.words)).tolist()
+    counts: Counter[str] = Counter()
+    for word, count in zip(forest.words, times, strict=True):
+        counts[suffix(word)] += count
+    return tuple(sorted(counts, key=lambda end: (-counts[end], end))[:most])
+
+
+def rounded(table: Singles) -> Singles:
+    """The numbers as half precision holds them."""
+    result: Singles = table.astype(np.float16).astype(np.float32)
+    return result

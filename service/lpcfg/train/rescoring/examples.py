@@ -1,0 +1,58 @@
+"""What both parts of the layer learn from, and the gradient of their scores."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from lpcfg.engine.rescoring.chart import inside_outside
+from lpcfg.engine.rescoring.layer import padded_codes
+from lpcfg.engine.rescoring.names import Names
+from lpcfg.grammar.tables import Doubles, Ints, Longs, Singles
+from lpcfg.train.rescoring.charts import Charts, Record
+
+MARGIN = np.float32(0.6)
+"""What every item outside the target scores more while learning: .1 to .2 F1."""
+LEAST_GRADIENT = 1e-3
+"""Items and edges with a smaller gradient teach nothing worth the time."""
+
+Gradient = tuple[Doubles, Doubles]
+
+
+@dataclass(frozen=True, eq=False)
+class ChartExamples:
+    """Charts with their targets. `facts` are those of every word (`WordFacts`), `times` says how
+    often a pass visits each chart, `trust` is w₀."""
+
+    charts: Charts
+    names: Names
+    facts: Longs
+    times: Ints
+    trust: float
+
+    @property
+    def visits(self) -> int:
+        """Sentences in a pass."""
+        return int(self.times.sum())
+
+    def order(self, rng: np.random.Generator) -> Sequence[int]:
+        """The charts of a pass, in random order."""
+        order: Sequence[int] = rng.permutation(
+            np.repeat(np.arange(len(self.charts)), self.times)
+        ).tolist()
+        return order
+
+    def sparse(self, at: int) -> tuple[Record, Longs]:
+        """A record and its codes."""
+        record = self.charts[at]
+        tags = self.names.tag[record.view.preterminal]
+        return record, padded_codes(self.facts[:, record.words], tags)
+
+    def gradient(self, record: Record, item: Singles, edge: Singles) -> Gradient:
+        """The gradient of log p(target | x), with the margin, of the scores g, which change."""
+        trust, n = np.float32(self.trust), len(record.words)
+        item += MARGIN * ~record.target.item
+        edge += trust * record.view.edge
+        root = trust * record.view.root
+        _, of_item, of_edge = inside_outside(record.chart, item, edge, root, n)
+        return record.target.item - of_item, record.target.edge - of_edge

@@ -1,0 +1,124 @@
+"""Charts of trees that the members under them have not seen.
+
+A treebank is cut into folds, contiguous within each of its sources, so that documents do not leak
+and no fold lacks a whole kind of text. The charts of a fold are those of a model of all others.
+"""
+
+from collections.abc import Callable, Sequence
+from concurrent.futures.process import BrokenProcessPool
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from lpcfg.engine.rescoring import chart as charts
+from lpcfg.engine.rescoring.names import HeadTable
+from lpcfg.errors import TrainingError
+from lpcfg.grammar.tables import Grammar, Ints, Longs
+from lpcfg.models.model import Model
+from lpcfg.parsing.parser import Parser
+from lpcfg.parsing.results import Sentence
+from lpcfg.train.data.treebank import Forest, part_of, processes
+from lpcfg.train.rescoring.charts import Record, Spill, Spilled
+from lpcfg.train.rescoring.targets import chains_of, target
+from lpcfg.train.stages import Stage
+
+Learn = Callable[[Forest], Model]
+"""Learns a model from a forest, in one thread, the same at every call."""
+
+
+def folds_of(forest: Forest, trees: Longs, folds: int) -> Ints:
+    """The fold of each of these trees, contiguous within every source."""
+    result = np.empty(len(trees), np.int32)
+    for source in np.unique(forest.source[trees]):
+        members = np.flatnonzero(forest.source[trees] == source)
+        result[members] = np.arange(len(members)) * folds // len(members)
+    return result
+
+
+class Charting:
+    """Makes records of trees of a forest, with symbols and rules numbered as in its grammar."""
+
+    def __init__(self, forest: Forest, grammar: Grammar, heads: HeadTable) -> None:
+        self._forest, self._grammar, self._heads = forest, grammar, heads
+
+    def spill(self, model: Model, trees: Longs, path: Path) -> Spilled:
+        """The records of trees under a model, in a file; trees without a chart are left out."""
+        work = _Under(model, self._grammar, self._heads)
+        spill = Spill(path)
+        for tree in trees.tolist():
+            record = work.record(self._forest, tree)
+            if record is not None:
+                spill.add(record, tree)
+        return spill.close()
+
+    def fold(self, learn: Learn, trees: Longs, fold: Ints, number: int, path: Path) -> Spilled:
+        """The records of a fold, under a model of the others."""
+        model = learn(part_of(self._forest, trees[fold != number]))
+        return self.spill(model, trees[fold == number], path)
+
+
+class _Under:
+    """Records under one model."""
+
+    def __init__(self, model: Model, grammar: Grammar, heads: HeadTable) -> None:
+        own = model.grammar
+        self._parser, self._heads = Parser(model), heads.of(own)
+        ids, rules = grammar.symbol_ids, grammar.rule_ids
+        self._symbol = np.array([ids[name] for name in own.symbols], np.int32)
+        renamed = self._symbol[own.rules].tolist()
+        self._rule = np.array([rules[a, b, c] for a, b, c in renamed], np.int32)
+        self._chains = chains_of(grammar)
+
+    def record(self, forest: Forest, tree: int) -> Record | None:
+        """The record of a tree; None where the model's own grammar does not span its words."""
+        nodes = slice(forest.tree_start[tree], forest.tree_start[tree + 1])
+        words = forest.word[nodes][forest.is_leaf[nodes]]
+        forms = tuple(forest.words[x] for x in words)
+        found = self._parser.posteriors(Sentence(tokens=forms, forms=forms))
+        if found is None:
+            return None
+        n = len(forms)
+        seen = charts.view(found.pruned.chart, found.item, found.edge, self._heads, n)
+        chart = found.pruned.chart._replace(
+            symbol=self._symbol[found.pruned.chart.symbol],
+            rule=self._rule[found.pruned.chart.rule],
+        )
+        gold = np.full((n + 1, n + 1), -1, np.int32)
+        gold[forest.start[nodes], forest.end[nodes]] = forest.symbol[nodes]
+        seen = seen._replace(preterminal=self._symbol[seen.preterminal])
+        return Record(chart, seen, target(chart, gold, self._chains), words)
+
+
+def jackknife(
+    charting: Charting,
+    learn: Learn,
+    trees: Longs,
+    fold: Ints,
+    *,
+    folder: Path,
+    workers: int,
+    stage: Stage,
+) -> Sequence[Spilled]:
+    """The records of all folds, made side by side where there are workers."""
+    count = int(fold.max()) + 1
+    paths = [folder / f"fold-{number}" for number in range(count)]
+    make = partial(charting.fold, learn, trees, fold)
+    done: list[Spilled] = []
+    workers = min(workers, count)
+    if workers == 1:
+        for number, path in enumerate(paths):
+            done.append(make(number, path))
+            stage.advance(int((fold == number).sum()))
+        return done
+    try:
+        with processes(workers) as pool:
+            for number, spilled in enumerate(pool.map(make, range(count), paths)):
+                done.append(spilled)
+                stage.advance(int((fold == number).sum()))
+    except BrokenProcessPool as error:
+        raise TrainingError(
+            "expected processes that chart to the end, got one that was killed, often for want of "
+            "memory: use fewer workers"
+        ) from error
+    return done

@@ -1,0 +1,104 @@
+"""The training of layers over one treebank: charts are made once, and learned from twice where
+held-out trees join them for the last layer."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from lpcfg.engine.rescoring.layer import Layer, Vectors
+from lpcfg.grammar.tables import Grammar, Ints, Longs
+from lpcfg.grammar.tagging import FREQUENT
+from lpcfg.models.model import Model
+from lpcfg.train.data.heads import head_table
+from lpcfg.train.data.treebank import Forest, rules_of
+from lpcfg.train.rescoring.charts import Spilled
+from lpcfg.train.rescoring.estimate import Basis, learn_layer
+from lpcfg.train.rescoring.jackknife import Charting, Learn, folds_of, jackknife
+from lpcfg.train.rescoring.settings import RescoringSettings
+from lpcfg.train.stages import Stages
+
+FEWEST = 100
+"""Trees to learn a layer from, or none: folds of fewer are too small to learn members from."""
+
+
+class LayerTraining:
+    """Collects charts of a forest's trees in a folder, and learns layers from them.
+
+    `emphasis` says how often a pass visits the trees of each source, once each if not given.
+    """
+
+    def __init__(
+        self,
+        forest: Forest,
+        settings: RescoringSettings,
+        vectors: Vectors,
+        folder: Path,
+        *,
+        emphasis: Sequence[int],
+        seed: int,
+        workers: int,
+        stages: Stages,
+    ) -> None:
+        self._forest, self._settings, self._vectors = forest, settings, vectors
+        self._folder, self._seed, self._workers, self._stages = folder, seed, workers, stages
+        self._grammar = Grammar(
+            forest.symbols, forest.n_internal, rules_of(forest), (), np.empty((0, 2), np.int32)
+        )
+        self._heads = head_table(forest.symbols)
+        self._charting = Charting(forest, self._grammar, self._heads)
+        self._times = np.asarray(emphasis, np.int32)[forest.source] if emphasis else _ones(forest)
+        self._spilled: list[Spilled] = []
+
+    def add_folds(self, learn: Learn, trees: Longs) -> None:
+        """Add charts of these trees, each fold's under a model of the others."""
+        fold = folds_of(self._forest, trees, self._settings.folds)
+        with self._stages.stage("jackknife", len(trees)) as stage:
+            self._spilled += jackknife(
+                self._charting,
+                learn,
+                trees,
+                fold,
+                folder=self._folder,
+                workers=self._workers,
+                stage=stage,
+            )
+
+    def add_unseen(self, model: Model, trees: Longs) -> None:
+        """Add charts of trees that a model has not learned from."""
+        with self._stages.stage("more charts", len(trees)) as stage:
+            self._spilled.append(self._charting.spill(model, trees, self._folder / "unseen"))
+            stage.advance(len(trees))
+
+    def layer(self) -> Layer:
+        """The layer of all charts so far."""
+        seen = np.zeros(self._forest.n_trees, np.int32)
+        trees = np.concatenate([part.trees for part in self._spilled])
+        seen[trees] = self._times[trees]
+        basis = Basis(
+            self._forest,
+            self._grammar,
+            self._heads,
+            frequent_words(self._forest, seen),
+            self._vectors,
+            self._times,
+        )
+        return learn_layer(
+            basis,
+            self._spilled,
+            self._settings,
+            seed=self._seed,
+            workers=self._workers,
+            stages=self._stages,
+        )
+
+
+def frequent_words(forest: Forest, times: Ints) -> frozenset[str]:
+    """Words with features of their own, where each tree counts so many times."""
+    leaves = np.flatnonzero(forest.is_leaf)
+    counts = np.bincount(forest.word[leaves], times[forest.tree[leaves]], len(forest.words))
+    return frozenset(forest.words[x] for x in np.flatnonzero(counts >= FREQUENT))
+
+
+def _ones(forest: Forest) -> Ints:
+    return np.ones(forest.n_trees, np.int32)

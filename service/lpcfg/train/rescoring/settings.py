@@ -1,0 +1,43 @@
+"""How the rescoring layer is learned."""
+
+from dataclasses import dataclass
+
+from lpcfg.errors import TrainingError
+
+
+@dataclass(frozen=True)
+class RescoringSettings:
+    """The keys of `[rescoring]`.
+
+    folds         parts of the treebank; the charts of each are made by a model of the others
+    trust         w₀, how much the tensors' posteriors count beside features
+    bits          the sparse part has 2^bits weights
+    passes        over the charts, for the sparse part
+    width         of the hidden part; 0 leaves it out
+    hidden_passes over the charts, for the hidden part
+    dimensions    of words' vectors, where they are learned
+    vocabulary    words with vectors: those of the treebank, then the most frequent of the text
+    """
+
+    folds: int = 5
+    trust: float = 0.5
+    bits: int = 21
+    passes: int = 3
+    width: int = 96
+    hidden_passes: int = 2
+    dimensions: int = 100
+    vocabulary: int = 50_000
+
+    def __post_init__(self) -> None:
+        least = {"folds": 2, "bits": 10, "passes": 1, "width": 0, "hidden_passes": 1}
+        for name, smallest in {**least, "dimensions": 1, "vocabulary": 1}.items():
+            if getattr(self, name) < smallest:
+                raise TrainingError(
+                    f"expected `{name}` of at least {smallest} in [rescoring], got "
+                    f"{getattr(self, name)}: raise or omit it"
+                )
+        if not 0 <= self.trust <= 2 or self.bits > 26:
+            raise TrainingError(
+                "expected `trust` within [0, 2] and `bits` of at most 26 in [rescoring], got "
+                f"{self.trust} and {self.bits}: correct them"
+            )

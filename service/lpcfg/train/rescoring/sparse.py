@@ -1,0 +1,114 @@
+"""Weights of hashed features, learned one sentence at a time.
+
+The loss of a sentence is −log p(target | x) with a softmax margin: while learning, every item
+outside the target scores MARGIN more. Steps follow AdaGrad (Duchi et al. 2011); the weights are
+the average of those after every pass from the second on.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numba import njit
+
+from lpcfg.engine.rescoring.features import (
+    EDGE_FEATURES,
+    edge_slots,
+    item_slots,
+    room_for_slots,
+    sparse_scores,
+)
+from lpcfg.grammar.tables import Singles
+from lpcfg.train.rescoring.examples import LEAST_GRADIENT, ChartExamples
+from lpcfg.train.stages import Stage
+
+
+@dataclass(frozen=True)
+class SparseSettings:
+    """How the sparse part is learned: 2^bits weights, passes, AdaGrad's rate, L2; features seen in
+    targets less than `least` times weigh nothing."""
+
+    bits: int = 21
+    passes: int = 3
+    rate: float = 0.05
+    decay: float = 0.01
+    least: int = 2
+
+
+def learn(examples: ChartExamples, settings: SparseSettings, *, seed: int, stage: Stage) -> Singles:
+    """The weights of the sparse part."""
+    names, size = examples.names, 1 << settings.bits
+    counts = np.zeros(size, np.uint8)
+    for at in range(len(examples.charts)):
+        record, coded = examples.sparse(at)
+        count_slots(record.chart, (coded, record.view.head), names, record.target, counts)
+    table = np.zeros((size, 2), np.float32)
+    table[:, 1] = counts >= settings.least
+    total, passes = np.zeros(size, np.float32), 0
+    step = settings.rate, settings.decay
+    rng = np.random.default_rng(seed)
+    for number in range(settings.passes):
+        for at in examples.order(rng):
+            _learn_from(examples, at, table, step)
+            stage.advance()
+        if number > 0 or settings.passes == 1:
+            total += table[:, 0]
+            passes += 1
+    return total / np.float32(passes)
+
+
+def _learn_from(
+    examples: ChartExamples, at: int, table: Singles, step: tuple[float, float]
+) -> None:
+    record, coded = examples.sparse(at)
+    text = coded, record.view.head
+    item, edge = sparse_scores(record.chart, text, examples.names, table[:, 0])
+    gradient = examples.gradient(record, item, edge)
+    update(record.chart, text, examples.names, gradient, table, step)
+
+
+@njit(cache=True, nogil=True)
+def count_slots(chart, text, names, target, counts):  # type: ignore[no-untyped-def]
+    """Count, up to 255, the features of the target."""
+    mask, room = len(counts) - 1, room_for_slots()
+    for t in range(len(chart.symbol)):
+        if not target.item[t]:
+            continue
+        _count(room[1], item_slots(chart, t, text, names, room, mask, True), counts)
+        for e in range(chart.edge_start[t], chart.edge_start[t + 1]):
+            if target.edge[e]:
+                edge_slots(chart, t, e, text, names, room, mask)
+                _count(room[1], EDGE_FEATURES, counts)
+
+
+@njit(cache=True, nogil=True)
+def _count(slots, many, counts):  # type: ignore[no-untyped-def]
+    for f in range(many):
+        if counts[slots[f]] < 255:
+            counts[slots[f]] += 1
+
+
+@njit(cache=True, nogil=True)
+def update(chart, text, names, gradient, table, step):  # type: ignore[no-untyped-def]
+    """Follow the gradient of items' and of edges' scores; table[s] = (weight, sum of squares)."""
+    mask, room = len(table) - 1, room_for_slots()
+    of_item, of_edge = gradient
+    for t in range(len(chart.symbol)):
+        if abs(of_item[t]) > LEAST_GRADIENT:
+            count = item_slots(chart, t, text, names, room, mask, True)
+            _step(room[1], count, of_item[t], table, step)
+        for e in range(chart.edge_start[t], chart.edge_start[t + 1]):
+            if abs(of_edge[e]) > LEAST_GRADIENT:
+                edge_slots(chart, t, e, text, names, room, mask)
+                _step(room[1], EDGE_FEATURES, of_edge[e], table, step)
+
+
+@njit(cache=True, nogil=True)
+def _step(slots, count, gradient, table, step):  # type: ignore[no-untyped-def]
+    """One step upwards in these slots, but for those without a sum of squares: not selected."""
+    rate, decay = np.float32(step[0]), np.float32(step[1])
+    for f in range(count):
+        s = slots[f]
+        if table[s, 1] > 0.0:
+            g = gradient - decay * table[s, 0]
+            table[s, 1] += g * g
+            table[s, 0] += rate * g / np.sqrt(table[s, 1])

@@ -1,0 +1,45 @@
+"""Vectors of words for the hidden part: learned from raw text and the treebank's words."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from lpcfg.engine.rescoring.layer import Vectors
+from lpcfg.train.data.treebank import Forest
+from lpcfg.train.rescoring.settings import RescoringSettings
+from lpcfg.train.stages import Stage
+from lpcfg.words.cca import Options, learn
+
+
+def learn_vectors(
+    forest: Forest,
+    texts: Sequence[Path],
+    settings: RescoringSettings,
+    *,
+    seed: int,
+    threads: int,
+    stage: Stage,
+) -> Vectors:
+    """Eigenwords of the treebank's sentences and of files of raw text.
+
+    Kept are those that the treebank's words look up, and the most frequent of the others.
+    """
+    options = Options(dimensions=settings.dimensions, seed=seed, threads=threads)
+    found = learn(sentences_of(forest), texts, options, keep=forest.words)
+    stage.advance(len(found.words))
+    own = found.rows(forest.words)
+    kept = np.zeros(len(found.words), np.bool_)
+    kept[own[own >= 0]] = True
+    others = np.flatnonzero(~kept)[: max(settings.vocabulary - int(kept.sum()), 0)]
+    kept[others] = True
+    rows = np.flatnonzero(kept)
+    return Vectors.of([found.words[row] for row in rows], found.vectors[rows])
+
+
+def sentences_of(forest: Forest) -> Iterator[list[str]]:
+    """The words of every tree."""
+    words = forest.word[forest.is_leaf]
+    bounds = np.searchsorted(np.flatnonzero(forest.is_leaf), forest.tree_start)
+    for tree in range(forest.n_trees):
+        yield [forest.words[x] for x in words[bounds[tree] : bounds[tree + 1]]]
