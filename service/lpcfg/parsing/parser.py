@@ -291,7 +291,7 @@ class Parser:
                 "split it",
             )
         forms = self._forms(sentence)
-        emissions = self._emissions(sentence, forms)
+        emissions = self._emit(forms, sentence.tags)
         empty = np.flatnonzero(np.diff(emissions.start) == 0)
         if len(empty):
             word = sentence.tokens[empty[0]]
@@ -313,10 +313,7 @@ class Parser:
 
     @staticmethod
     def _forms(sentence: Sentence) -> Sequence[str]:
-        tags = None if sentence.tags is None else [tag or "" for tag in sentence.tags]
-        return sentence.forms or penn_forms(sentence.tokens, tags)
-
-    def _emissions(self, sentence: Sentence, forms: Sequence[str]) -> Emissions:
+        """The words as the grammar knows them."""
         size = len(sentence.tokens)
         if sentence.tags is not None and len(sentence.tags) != size:
             raise InputError(
@@ -324,7 +321,11 @@ class Parser:
                 "send as many",
                 pointer="/tags",
             )
-        return self._emit(forms, sentence.tags)
+        tags = None if sentence.tags is None else [tag or "" for tag in sentence.tags]
+        return sentence.forms or penn_forms(sentence.tokens, tags)
+
+    def _emissions(self, sentence: Sentence) -> Emissions:
+        return self._emit(self._forms(sentence), sentence.tags)
 
     def _parsed(
         self,
