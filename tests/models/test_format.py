@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from lpcfg.grammar.tagging import FREQUENT
 from lpcfg.models.calibration_map import MonotoneMap
 from lpcfg.models.model import Model, from_bundle, to_bundle
 from lpcfg.models.store.files import Bundle
@@ -30,6 +31,7 @@ from lpcfg.trees.binarize import binarize
 from lpcfg.trees.brackets import parse_tree
 from lpcfg.trees.tree import Tree
 from tests import small_models
+from tests.small_layers import random_layer
 from tests.small_models import SMALL
 
 PAGE = Path(__file__).resolve().parents[2] / "model_store" / "FORMAT.md"
@@ -70,7 +72,9 @@ def trained() -> tuple[Model, Mapping[str, Any]]:
     usual = Usual((5, 9), ((-1.0, 0.0, 2.0), (-2.0, 0.5, 3.0)))
     assert model.tagger is not None
     tagger = replace(model.tagger, classes={"rain": 3, "00": 0})
+    layer = replace(random_layer(model.grammar), frequent=model.lexicon.seen_at_least(FREQUENT))
     model = replace(model, calibration=line, weights=weights, usual=usual, tagger=tagger)
+    model = replace(model, rescoring=layer, rescored_calibration=line)
     return model, json.loads(json.dumps(report.as_json()))
 
 
@@ -113,12 +117,15 @@ def fields_of(facts: Mapping[str, Any]) -> Iterator[str]:
 def test_the_page_names_every_fact() -> None:
     facts = trained()[1]
     names = set(fields_of(facts)) - {"held_out"}  # nothing, of so few trees
+    assert "rescoring.left_out" in names
     dev = facts["dev"]
     names |= {f"dev.parts.{key}" for part in dev["parts"] for key in part if key not in dev}
     told = documented("`facts` of the manifest")
     assert names <= told
-    held_out = {f"held_out.{name}" for name in ("trees", "weights", "raw_calibration")}
-    apart = {"dev", "members", "stages", "members.singular_values", *held_out}
+    maps = "raw_calibration", "rescored_raw_calibration"
+    held_out = {f"held_out.{name}" for name in ("trees", "weights", *maps)}
+    layer = {"rescoring", "rescoring.trees", "rescoring.words"}
+    apart = {"dev", "members", "stages", "members.singular_values", *held_out, *layer}
     assert told - names <= apart
 
 

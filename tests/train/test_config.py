@@ -19,6 +19,7 @@ from lpcfg.train.config import (
 )
 from lpcfg.train.estimators import registry as estimators
 from lpcfg.train.estimators.registry import ESTIMATORS, Estimator
+from lpcfg.train.rescoring.settings import RescoringSettings
 
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "training.md"
 
@@ -196,7 +197,11 @@ def documented(section: str) -> dict[str, str]:
 
 
 def defaults(kind: type) -> dict[str, str]:
-    return {f.name: _told(getattr(kind(), f.name)) for f in fields(kind) if f.name != "members"}
+    return {
+        f.name: _told(getattr(kind(), f.name))
+        for f in fields(kind)
+        if f.name not in ("members", "rescoring")
+    }
 
 
 def _told(value: object) -> str:
@@ -209,5 +214,6 @@ def _told(value: object) -> str:
 
 def test_every_key_is_documented_with_its_default() -> None:
     assert documented("Keys") == defaults(TrainingConfig)
+    assert documented("Keys of `[rescoring]`") == defaults(RescoringSettings)
     for name, one in ESTIMATORS.items():
         assert documented(f"Estimator `{name}`") == defaults(one.settings), name

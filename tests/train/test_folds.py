@@ -84,7 +84,7 @@ def test_the_map_gives_the_share_of_right_held_out_spans(tmp_path: Path) -> None
     model, _ = train(bank(tmp_path, 9 * HIGH + LOW), COUNTS)
     held = HeldOut([parse_tree(HIGH)] * 60 + [parse_tree(LOW)] * 40, model, workers=2)
     stages = Stages()
-    fitted, before = held.calibration((), (), stages)
+    fitted, before = held.calibration(model, stages)
     assert fitted is not None
     assert fitted.apply([0.1, 1.0]).tolist() == pytest.approx([0.4, 1.0])
     # S, VP and NP of a hundred sentences; the NPs are off by .3
@@ -133,7 +133,7 @@ def test_estimators_choose_by_f1_on_held_out_trees(
 
     made_up = Estimator(ESTIMATORS["em"].settings, choosing)
     monkeypatch.setattr(estimators, "ESTIMATORS", {**ESTIMATORS, "choosing": made_up})
-    config = TrainingConfig(members=(member("choosing", patience=1),))
+    config = TrainingConfig(members=(member("choosing", patience=1),), rescoring=None)
     few = replace(config, held_out=50)
     _, report = train(numbered(tmp_path, 2000), few)
     assert chosen == [100.0]

@@ -179,12 +179,12 @@ def train(
     from_file = read_config(config) if config else TrainingConfig()
     with wrong_usage():
         configuration = overridden(from_file, options)
-    given = _words(text or [], words, settings, configuration)
+    vectors = _words(text or [], words, settings, configuration)
     with progress() as show:
         reference, report = train_and_publish(
             treebanks,
             configuration,
-            words=given,
+            words=vectors,
             store=settings.model_store,
             name=name,
             dev=dev,

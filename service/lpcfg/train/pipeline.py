@@ -205,7 +205,7 @@ class _Run:
             return None
         if len(trees) < FEWEST:
             self.rescoring = {
-                "left out": f"{len(trees)} trees are too few to learn a rescoring layer from: it "
+                "left_out": f"{len(trees)} trees are too few to learn a rescoring layer from: it "
                 f"takes {FEWEST}"
             }
             return None
@@ -221,7 +221,7 @@ class _Run:
             stages=self._stages,
         )
         layers.add_folds(partial(_learned_fold, config, model.weights), trees)
-        self.rescoring = {"trees": len(trees), "words with vectors": len(vectors.words)}
+        self.rescoring = {"trees": len(trees), "words": len(vectors.words)}
         return layers
 
     def _learned_vectors(self, forest: Forest, settings: RescoringSettings) -> Vectors:

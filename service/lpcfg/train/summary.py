@@ -22,8 +22,8 @@ class TrainReport:
 
     `symbols` counts the nodes of every symbol, the most frequent first. `members` has each
     estimator's name, seed and facts. `held_out` has the number of trees that were held out, and how
-    well the model was calibrated on their spans before the map was fitted. `rescoring` says how many trees
-    the layer learned from, or why there is none. `dev` is None without dev trees.
+    well the model was calibrated on their spans before the map was fitted. `rescoring` says how
+    many trees the layer learned from, or why there is none. `dev` is None without dev trees.
     """
 
     configuration: Facts

@@ -1,0 +1,161 @@
+"""The layer against enumeration of all derivations, and against its twin that is written to be
+read."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+
+from lpcfg.engine.pruned import fine
+from lpcfg.engine.pruned.coarse import Pruned
+from lpcfg.engine.rescoring.chart import derivation_log, inside_outside, view
+from lpcfg.engine.rescoring.features import ITEM_FEATURES, item_slots, room_for_slots
+from lpcfg.engine.rescoring.hidden import POSITIONS, gathered, hidden_scores
+from lpcfg.engine.rescoring.layer import Layer, Rescorer, Vectors, WordFacts, padded_codes
+from lpcfg.engine.rescoring.names import Rows, names_of
+from lpcfg.errors import GrammarError
+from tests.rescoring_twin import boundary_slots, enumerated, hidden_edge, hidden_item
+from tests.small_charts import Case, cases
+from tests.small_layers import TINY, flat_heads, random_hidden, random_layer
+
+SINGLE = 1e-4
+"""Scores of a few hundred float32 terms, each rounded by 6e-8."""
+
+
+def pruned_of(case: Case) -> Pruned | None:
+    found = case.prune()
+    return found if isinstance(found, Pruned) else None
+
+
+@given(cases())
+def test_posteriors_and_z_are_those_of_all_derivations(case: Case) -> None:
+    if (found := pruned_of(case)) is None:
+        return
+    rng = np.random.default_rng(len(found.item))
+    item = rng.normal(size=len(found.item)).astype(np.float32)
+    edge = rng.normal(size=len(found.edge)).astype(np.float32)
+    root = rng.normal(size=len(found.item)).astype(np.float32)
+    told = enumerated(found.chart, found.length, item, edge, root)
+    log_z, of_item, of_edge = inside_outside(found.chart, item, edge, root, found.length)
+    assert log_z == pytest.approx(told.log_z, abs=1e-9)
+    np.testing.assert_allclose(of_item, told.item, atol=1e-9)
+    np.testing.assert_allclose(of_edge, told.edge, atol=1e-9)
+    share = sum(float(item[t]) for t in told.best[0]) + sum(float(edge[e]) for e in told.best[1])
+    share += float(root[max(told.best[0])]) - told.log_z
+    chosen = np.array(sorted(told.best[0]), np.int32)
+    assert derivation_log(found.chart, chosen, of_item, of_edge) == pytest.approx(share, abs=1e-8)
+
+
+@given(cases())
+def test_weights_of_zero_give_the_tensors_posterior_back(case: Case) -> None:
+    if (found := pruned_of(case)) is None:
+        return
+    tensors = fine.posteriors(found, [])
+    layer = Layer(
+        frozenset(), flat_heads(case.grammar), Rows.of(case.grammar), 1.0, np.zeros(16, np.float32)
+    )
+    mine = Rescorer(layer, case.grammar).rescored(tensors, ["x"] * found.length)
+    np.testing.assert_allclose(mine.item, tensors.item, atol=1e-5)
+    np.testing.assert_allclose(mine.edge, tensors.edge, atol=1e-5)
+    assert mine.rescored
+    assert not tensors.rescored
+    np.testing.assert_array_equal(mine.ratio, tensors.ratio)
+    assert mine.log_probability == tensors.log_probability
+
+
+@given(cases())
+def test_rescored_posteriors_are_probabilities(case: Case) -> None:
+    if (found := pruned_of(case)) is None:
+        return
+    rescorer = Rescorer(random_layer(case.grammar), case.grammar)
+    mine = rescorer.rescored(fine.posteriors(found, []), ["the"] * found.length)
+    assert (mine.item >= 0).all()
+    words = np.flatnonzero(found.chart.end == found.chart.start + 1)
+    at = found.chart.start[words]
+    np.testing.assert_allclose(np.bincount(at, mine.item[words]), 1.0, rtol=1e-9)
+
+
+@given(cases())
+def test_the_hidden_part_scores_as_its_formula(case: Case) -> None:
+    if (found := pruned_of(case)) is None:
+        return
+    rng, chart, n = np.random.default_rng(1), found.chart, found.length
+    rows = Rows.of(case.grammar)
+    hidden = random_hidden(rng, rows, width=5, dimensions=3, suffixes=0)
+    by_word = rng.normal(size=(n + 4, POSITIONS * 5)).astype(np.float32)
+    places = np.array([rng.integers(i, k) for i, k in zip(chart.start, chart.end, strict=True)])
+    head = places.astype(np.int32)
+    of = rows.labels_of(case.grammar), rows.rules_of(case.grammar)
+    item, edge = hidden_scores(chart, head, gathered(by_word, n, 5), hidden, of)
+    table = by_word.reshape(n + 4, POSITIONS, 5)
+    for t in range(len(item)):
+        i, k = int(chart.start[t]), int(chart.end[t])
+        told = hidden_item(hidden, table, (i, k), int(head[t]), of[0][chart.symbol[t]])
+        assert item[t] == pytest.approx(told, abs=SINGLE)
+        for e in range(chart.edge_start[t], chart.edge_start[t + 1]):
+            left, right = int(chart.left[e]), int(chart.right[e])
+            span, heads = (i, int(chart.end[left]), k), (int(head[left]), int(head[right]))
+            told = hidden_edge(hidden, table, span, heads, of[1][chart.rule[e]])
+            assert edge[e] == pytest.approx(told, abs=SINGLE)
+
+
+@given(cases())
+def test_slots_of_boundary_features_are_those_of_their_names(case: Case) -> None:
+    if (found := pruned_of(case)) is None:
+        return
+    n, names = found.length, names_of(case.grammar)
+    heads = flat_heads(case.grammar).of(case.grammar)
+    seen = view(found.chart, found.item, found.edge, heads, n)
+    facts = WordFacts(frozenset(["the"]), (), None).of(["the", "Dogs", "run", "2nd", "-"][:n])
+    codes = padded_codes(facts, names.tag[seen.preterminal])
+    room = room_for_slots()
+    for t in range(len(found.item)):
+        i, k = int(found.chart.start[t]), int(found.chart.end[t])
+        if k > i + 1:
+            count = item_slots(found.chart, t, (codes, seen.head), names, room, 1023, True)
+            label = int(names.label[found.chart.symbol[t]])
+            assert count == ITEM_FEATURES
+            assert room[1][:21].tolist() == boundary_slots(codes, i, k, label, 10)
+
+
+def test_vectors_in_bytes_are_half_a_step_off_at_most() -> None:
+    table = np.random.default_rng(0).normal(size=(3, 7)).astype(np.float32)
+    table[1] = 0.0
+    found = Vectors.of(["a", "b", "c"], table)
+    assert [found.row(word) for word in ("a", "A", "z")] == [0, 0, 3]
+    taken = found.take(np.array([0, 1, 2, 3]))
+    assert np.abs(taken[:3] - table).max() <= np.abs(table).max() / 254 + 1e-7
+    assert not taken[3].any()
+
+
+def test_rare_words_are_known_by_their_shape_and_end_alone() -> None:
+    facts = WordFacts(frozenset(["dog"]), ("ing",), None)
+    found = facts.of(["dog", "running", "jogging", "Jogging"])
+    assert len(set(found[0].tolist())) == 3
+    assert found[0, 1] == found[0, 2] != found[0, 3]
+    assert found[4].tolist() == [0, 1, 1, 1]
+
+
+def broken(**changes: object) -> Layer:
+    return replace(random_layer(TINY), **changes)  # type: ignore[arg-type]
+
+
+def test_numbers_that_are_not_finite_are_refused() -> None:
+    with pytest.raises(GrammarError, match="finite numbers in `weight`"):
+        broken(weight=np.full(16, np.nan, np.float32))
+    hidden = random_layer(TINY).hidden
+    assert hidden is not None
+    with pytest.raises(GrammarError, match="finite numbers in `tag`"):
+        broken(hidden=hidden._replace(tag=hidden.tag * np.float32(np.inf)))
+
+
+def test_tables_that_do_not_fit_are_refused() -> None:
+    with pytest.raises(GrammarError, match="power of two"):
+        broken(weight=np.zeros(12, np.float32))
+    hidden = random_layer(TINY).hidden
+    assert hidden is not None
+    with pytest.raises(GrammarError, match="`rule` of the rescoring layer in shape"):
+        broken(hidden=hidden._replace(rule=hidden.rule[1:]))
+    with pytest.raises(GrammarError, match="vectors of words"):
+        broken(vectors=None)

@@ -1,0 +1,57 @@
+"""Rescoring layers with random numbers."""
+
+import numpy as np
+from numpy.random import Generator
+
+from lpcfg.engine.rescoring.hidden import LENGTHS, POSITIONS, Hidden
+from lpcfg.engine.rescoring.layer import Layer, Vectors
+from lpcfg.engine.rescoring.names import HeadTable, Rows, labels_of
+from lpcfg.grammar.tables import Grammar
+
+TINY = Grammar(
+    ("S", "A", "B"),
+    1,
+    np.array([[0, 1, 2]], np.int32),
+    ("a", "b"),
+    np.array([[1, 0], [2, 1]], np.int32),
+)
+"""S → A B over `a b`."""
+
+
+def flat_heads(grammar: Grammar) -> HeadTable:
+    """Every label wants every child alike, and the last of them."""
+    labels = sorted({label for symbol in grammar.symbols for label in labels_of(symbol)})
+    rank = np.zeros((len(labels), len(labels)), np.int32)
+    return HeadTable(tuple(labels), rank, np.ones((len(labels), 1), np.bool_))
+
+
+def random_hidden(
+    rng: Generator, rows: Rows, *, width: int, dimensions: int, suffixes: int
+) -> Hidden:
+    """Tables for these rows, the last of labels and rules zero."""
+    wide = POSITIONS * width
+    shapes = (
+        *((dimensions, wide), (len(rows.tags) + 1, wide), (suffixes + 1, wide)),
+        *((3, LENGTHS, width), (len(rows.labels) + 1, width), (len(rows.rules) + 1, width)),
+    )
+    hidden = Hidden(*(rng.normal(size=shape).astype(np.float32) / 4 for shape in shapes))
+    hidden.label[-1] = hidden.rule[-1] = 0.0
+    return hidden
+
+
+def random_layer(grammar: Grammar, seed: int = 0, bits: int = 10) -> Layer:
+    """A layer with both parts, whose numbers half precision holds."""
+    rng, rows, words = np.random.default_rng(seed), Rows.of(grammar), ("the", "dog", "cat", "a")
+    hidden = random_hidden(rng, rows, width=4, dimensions=3, suffixes=2)
+    half = Hidden(*(table.astype(np.float16).astype(np.float32) for table in hidden))
+    weight = rng.normal(size=1 << bits).astype(np.float16).astype(np.float32) / 4
+    return Layer(
+        frequent=frozenset(words),
+        heads=flat_heads(grammar),
+        rows=rows,
+        trust=0.5,
+        weight=weight,
+        hidden=half,
+        vectors=Vectors.of(words, rng.normal(size=(4, 3)).astype(np.float32)),
+        suffixes=("the", "dog"),
+    )

@@ -1,0 +1,359 @@
+"""Learning the layer: folds, targets, gradients, and whole trainings of small treebanks."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+
+from lpcfg.engine.pruned.coarse import Pruned
+from lpcfg.engine.rescoring.chart import view
+from lpcfg.engine.rescoring.features import ITEM_FEATURES, sparse_scores
+from lpcfg.engine.rescoring.hidden import POSITIONS, Hidden, gathered, hidden_scores
+from lpcfg.engine.rescoring.layer import WordFacts
+from lpcfg.engine.rescoring.names import Rows, names_of
+from lpcfg.errors import TrainingError
+from lpcfg.grammar.tables import Grammar
+from lpcfg.models.model import Model, from_bundle, to_bundle
+from lpcfg.parsing.parser import Parser
+from lpcfg.parsing.results import Options, Sentence
+from lpcfg.train.config import TrainingConfig, config_of, member
+from lpcfg.train.data.treebank import read_forest
+from lpcfg.train.pipeline import train
+from lpcfg.train.rescoring.charts import Charts, Record, Spill
+from lpcfg.train.rescoring.examples import MARGIN, ChartExamples
+from lpcfg.train.rescoring.hidden import Moved, scattered, sums_gradient
+from lpcfg.train.rescoring.jackknife import folds_of
+from lpcfg.train.rescoring.settings import RescoringSettings
+from lpcfg.train.rescoring.sparse import count_slots, update
+from lpcfg.train.rescoring.targets import BINARIZED, TAG, chains_of, gains, target
+from lpcfg.train.summary import TrainReport
+from tests.rescoring_twin import derivations, enumerated
+from tests.small_charts import Case, cases
+from tests.small_layers import flat_heads, random_hidden
+from tests.small_models import SMALL, trees
+
+
+def pruned_of(case: Case) -> Pruned | None:
+    found = case.prune()
+    return found if isinstance(found, Pruned) else None
+
+
+# Targets ------------------------------------------------------------------------------------------
+
+CHAINS = Grammar(
+    ("NP", "NP|NP", "S", "@S", "DT", "NP|NN"),
+    4,
+    np.array([[0, 4, 5], [1, 4, 5], [2, 0, 5], [2, 3, 5], [3, 4, 5]], np.int32),
+    ("a", "b"),
+    np.array([[4, 0], [5, 1]], np.int32),
+)
+
+
+def gain_of(symbol: str, gold: str | None) -> float:
+    """What one item over a span adds, where gold has one symbol or none."""
+    ids = CHAINS.symbol_ids
+    width = 1 if ids[symbol] >= CHAINS.n_internal else 2
+    table = np.full((width + 1, width + 1), -1, np.int32)
+    if gold is not None:
+        table[0, width] = ids[gold]
+    spans = np.array([0], np.int32), np.array([width], np.int32)
+    chart = SimpleChart(np.array([ids[symbol]], np.int32), *spans)
+    return float(gains.py_func(chart, table, chains_of(CHAINS))[0])
+
+
+class SimpleChart(SimpleNamespace):
+    """An item alone."""
+
+    def __init__(self, symbol: Any, start: Any, end: Any) -> None:
+        super().__init__(symbol=symbol, start=start, end=end)
+
+
+def test_labels_of_a_chain_count_as_a_multiset() -> None:
+    assert gain_of("NP", "NP") == 1
+    assert gain_of("NP|NP", "NP") == 0  # one is right and one is not
+    assert gain_of("NP|NP", "NP|NP") == 2
+    assert gain_of("S", "NP") == gain_of("S", None) == -1
+
+
+def test_tags_count_half_and_intermediate_symbols_little() -> None:
+    assert gain_of("DT", "DT") == TAG
+    assert gain_of("DT", "NP|NN") == -TAG
+    assert gain_of("NP|NN", "NP|NN") == 1 + TAG
+    assert gain_of("@S", "@S") == BINARIZED
+    assert gain_of("@S", "S") == 0
+
+
+@given(cases())
+def test_the_target_has_the_largest_gain_of_all_derivations(case: Case) -> None:
+    if (found := pruned_of(case)) is None:
+        return
+    n, rng = found.length, np.random.default_rng(found.length)
+    gold = rng.integers(-1, case.grammar.n_symbols, (n + 1, n + 1)).astype(np.int32)
+    chains = chains_of(case.grammar)
+    gain = gains(found.chart, gold, chains)
+    chosen = target(found.chart, gold, chains)
+    most = max(math.fsum(gain[list(items)]) for _, (items, _) in derivations(found.chart, n))
+    assert gain[chosen.item].sum() == pytest.approx(most)
+    of = frozenset(np.flatnonzero(chosen.item).tolist())
+    with_edges = of, frozenset(np.flatnonzero(chosen.edge).tolist())
+    assert with_edges in [derivation for _, derivation in derivations(found.chart, n)]
+
+
+# Gradients ----------------------------------------------------------------------------------------
+
+
+def record_of(case: Case, found: Pruned) -> Record:
+    n = found.length
+    seen = view(found.chart, found.item, found.edge, flat_heads(case.grammar).of(case.grammar), n)
+    rng = np.random.default_rng(n)
+    gold = rng.integers(-1, case.grammar.n_symbols, (n + 1, n + 1)).astype(np.int32)
+    chosen = target(found.chart, gold, chains_of(case.grammar))
+    return Record(found.chart, seen, chosen, np.arange(n, dtype=np.int32))
+
+
+def examples_of(case: Case, record: Record) -> ChartExamples:
+    words = ["the", "Dogs", "run", "2nd", "dog"]
+    facts = WordFacts(frozenset(["the"]), ("dog",), None).of(words)
+    return ChartExamples([record], names_of(case.grammar), facts, np.ones(1, np.int32), 0.5)  # type: ignore[arg-type]
+
+
+def log_likelihood(record: Record, item: Any, edge: Any) -> float:
+    """log p(target | x) with the margin, by enumeration."""
+    n = len(record.words)
+    item = item.astype(np.float64) + float(MARGIN) * ~record.target.item
+    edge = edge.astype(np.float64) + 0.5 * record.view.edge
+    root = 0.5 * record.view.root.astype(np.float64)
+    log_z = enumerated(record.chart, n, item, edge, root).log_z
+    top = int(np.flatnonzero(record.target.item).max())
+    of_target = item[record.target.item].sum() + edge[record.target.edge].sum() + root[top]
+    return float(of_target - log_z)
+
+
+@given(cases(max_words=4))
+def test_the_gradient_of_scores_is_that_of_the_likelihood(case: Case) -> None:
+    if (found := pruned_of(case)) is None:
+        return
+    record = record_of(case, found)
+    rng = np.random.default_rng(3)
+    item, edge = (rng.normal(size=len(x)).astype(np.float32) for x in (found.item, found.edge))
+    of_item, of_edge = examples_of(case, record).gradient(record, item.copy(), edge.copy())
+    step = 1e-4  # of scores in float64: the second-order error is below 1e-8
+    for at in rng.integers(len(item), size=3):
+        up, down = item.astype(np.float64), item.astype(np.float64)
+        up[at] += step
+        down[at] -= step
+        slope = log_likelihood(record, up, edge) - log_likelihood(record, down, edge)
+        assert of_item[at] == pytest.approx(slope / (2 * step), abs=1e-5)
+    for at in rng.integers(len(edge), size=3) if len(edge) else ():
+        up, down = edge.astype(np.float64), edge.astype(np.float64)
+        up[at] += step
+        down[at] -= step
+        slope = log_likelihood(record, item, up) - log_likelihood(record, item, down)
+        assert of_edge[at] == pytest.approx(slope / (2 * step), abs=1e-5)
+
+
+@given(cases(max_words=4))
+def test_the_gradient_of_tables_is_that_of_their_scores(case: Case) -> None:
+    if (found := pruned_of(case)) is None:
+        return
+    n, width, rows = found.length, 3, Rows.of(case.grammar)
+    rng, head = np.random.default_rng(4), record_of(case, found).view.head
+    of = rows.labels_of(case.grammar), rows.rules_of(case.grammar)
+    hidden = random_hidden(rng, rows, width=width, dimensions=2, suffixes=0)
+    by_word = rng.normal(size=(n + 4, POSITIONS * width)).astype(np.float32)
+    gradient = rng.normal(size=len(found.item)), rng.normal(size=len(found.edge))
+
+    def value(tables: Hidden, words: Any) -> float:
+        sums = gathered(words, n, width)
+        item, edge = hidden_scores(found.chart, head, sums, tables, of)
+        return float(gradient[0] @ item + gradient[1] @ edge)
+
+    out = Hidden(*(np.zeros_like(table) for table in hidden))
+    moved = Moved(*(np.zeros(len(table), np.bool_) for table in hidden))
+    sums = gathered(by_word, n, width)
+    below = sums_gradient(found.chart, head, sums, hidden, of, gradient, (out, moved))
+    inner = scattered(below, n, width, (out, moved))
+    # relu has no gradient at its kinks: a direction over all entries, small steps, and a tolerance
+    # for float32 scores (1e-6) over the step and for the few kinks that a step crosses
+    step = 3e-3
+    for name in ("label", "rule", "length"):
+        way = rng.normal(size=getattr(hidden, name).shape).astype(np.float32)
+        up = hidden._replace(**{name: getattr(hidden, name) + step * way})
+        down = hidden._replace(**{name: getattr(hidden, name) - step * way})
+        slope = (value(up, by_word) - value(down, by_word)) / (2 * step)
+        told = float((getattr(out, name) * way).sum())
+        assert told == pytest.approx(slope, abs=0.05 * (1 + abs(slope)))
+    way = rng.normal(size=inner.shape).astype(np.float32)
+    up_words, down_words = by_word.copy(), by_word.copy()
+    up_words[2:-2] += step * way
+    down_words[2:-2] -= step * way
+    slope = (value(hidden, up_words) - value(hidden, down_words)) / (2 * step)
+    assert float((inner * way).sum()) == pytest.approx(slope, abs=0.05 * (1 + abs(slope)))
+
+
+@given(cases(max_words=4))
+def test_a_step_of_the_sparse_part_makes_the_target_likelier(case: Case) -> None:
+    if (found := pruned_of(case)) is None:
+        return
+    record = record_of(case, found)
+    examples = examples_of(case, record)
+    text = examples.sparse(0)[1], record.view.head
+    counts = np.zeros(1 << 12, np.uint8)
+    count_slots(record.chart, text, examples.names, record.target, counts)
+    assert counts.sum() >= min(record.target.item.sum() * 21, ITEM_FEATURES)
+    table = np.zeros((1 << 12, 2), np.float32)
+    table[:, 1] = counts > 0
+    before = sparse_scores(record.chart, text, examples.names, table[:, 0])
+    gradient = examples.gradient(record, before[0].copy(), before[1].copy())
+    update(record.chart, text, examples.names, gradient, table, (0.01, 0.0))
+    after = sparse_scores(record.chart, text, examples.names, table[:, 0])
+    assert not table[counts == 0].any()
+    gained = log_likelihood(record, *after) - log_likelihood(record, *before)
+    assert gained >= -1e-6
+    if np.abs(gradient[0]).max() > 0.1:
+        assert gained > 0
+
+
+# Records in files ---------------------------------------------------------------------------------
+
+
+@given(cases())
+def test_records_come_back_from_their_file(tmp_path_factory: Any, case: Case) -> None:
+    if (found := pruned_of(case)) is None:
+        return
+    record = record_of(case, found)
+    path = tmp_path_factory.mktemp("charts") / "spilled"
+    spill = Spill(path)
+    spill.add(record, 7)
+    spill.add(record, 9)
+    with Charts([spill.close()]) as charts:
+        assert charts.trees.tolist() == [7, 9]
+        for back in charts:
+            for name in ("symbol", "start", "end", "edge_start", "rule", "left", "right"):
+                mine, told = getattr(back.chart, name), getattr(record.chart, name)
+                np.testing.assert_array_equal(mine, told)
+            for mine, told in zip(
+                (*back.view, *back.target, back.words),
+                (*record.view, *record.target, record.words),
+                strict=True,
+            ):
+                np.testing.assert_array_equal(mine, told)
+
+
+# Folds and whole trainings ------------------------------------------------------------------------
+
+
+def bank(folder: Path, copies: int) -> Path:
+    path = folder / "bank.mrg"
+    path.write_text(SMALL.read_text(encoding="utf-8") * copies, encoding="utf-8")
+    return path
+
+
+def test_folds_are_contiguous_within_every_source(tmp_path: Path) -> None:
+    path = bank(tmp_path, 1)
+    forest = read_forest([path, path])
+    some = np.flatnonzero(np.arange(forest.n_trees) % 3)
+    fold = folds_of(forest, some, 4)
+    for source in (0, 1):
+        own = fold[forest.source[some] == source]
+        assert (np.diff(own) >= 0).all()
+        assert np.bincount(own, minlength=4).min() >= len(own) // 4
+    assert set(fold) == {0, 1, 2, 3}
+
+
+CONFIG = TrainingConfig(
+    sibling_threshold=2,
+    held_out=0,
+    members=(member("spectral", states=2),),
+    rescoring=RescoringSettings(folds=2, bits=12, passes=2, width=6, dimensions=4),
+)
+
+
+@cache
+def layered(workers: int) -> tuple[Model, TrainReport]:
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as folder:
+        return train(bank(Path(folder), 2), CONFIG, workers=workers)
+
+
+def arrays_of(model: Model) -> Iterator[tuple[str, Any]]:
+    tensors = to_bundle(model, facts={}, card="").tensors
+    yield from sorted(tensors.items())
+
+
+def test_the_layer_is_the_same_whatever_the_workers() -> None:
+    one, two = layered(1)[0], layered(2)[0]
+    for (name, mine), (other, told) in zip(arrays_of(one), arrays_of(two), strict=True):
+        assert name == other
+        np.testing.assert_array_equal(mine, told, err_msg=name)
+
+
+def test_a_layer_that_was_stored_answers_as_before() -> None:
+    model = layered(1)[0]
+    back = from_bundle(to_bundle(model, facts={}, card="", exact=True))
+    sentences = [Sentence(tuple(tree.tokens())) for tree in trees()[:8]]
+    mine, told = Parser(model).parse(sentences), Parser(back).parse(sentences)
+    assert [one.parses for one in mine] == [one.parses for one in told]
+
+
+def test_without_rescoring_the_tensors_answer_bit_for_bit() -> None:
+    model, report = layered(1)
+    assert report.rescoring["trees"] == 128
+    assert model.rescoring is not None
+    plain = replace(model, rescoring=None, rescored_calibration=None)
+    sentences = [Sentence(tuple(tree.tokens())) for tree in trees()[:20]]
+    mine = Parser(model).parse(sentences, Options(k=3, rescore=False))
+    assert mine == Parser(plain).parse(sentences, Options(k=3))
+    rescored = Parser(model).parse(sentences, Options(k=3))
+    assert [one.parses for one in rescored] != [one.parses for one in mine]
+    assert [one.log_probability for one in rescored] == [one.log_probability for one in mine]
+
+
+def test_probabilities_of_all_parses_sum_to_one_at_most() -> None:
+    parser = Parser(layered(1)[0])
+    for tree in trees()[:10]:
+        sentence = Sentence(tuple(tree.tokens()))
+        (analysis,) = parser.parse([sentence], Options(k=50))
+        shares = [parse.probability or 0.0 for parse in analysis.parses]
+        assert 0 < sum(shares) <= 1 + 1e-9
+        best = analysis.parses[0]
+        (told,) = parser.tree_probability([best.tree])
+        if told.conditional_log_probability is not None:
+            assert told.conditional_log_probability <= 0
+
+
+def test_one_word_and_constraints_work_through_the_layer() -> None:
+    from lpcfg.parsing.results import Constraint
+
+    parser = Parser(layered(1)[0])
+    (one,) = parser.parse([Sentence(("Hello",))])
+    assert [str(leaf.word) for leaf in one.parses[0].tree.leaves()] == ["Hello"]
+    words = tuple(trees()[3].tokens())
+    asked = Sentence(words, constraints=(Constraint(0, 2),))
+    (analysis,) = parser.parse([asked])
+    if analysis.status == "parsed":
+        spans = {(c.start, c.end) for c in analysis.parses[0].constituents}
+        assert (0, 2) in spans
+
+
+def test_too_few_trees_are_trained_without_a_layer_and_said_so() -> None:
+    model, report = train(SMALL, CONFIG)
+    assert model.rescoring is None
+    assert "64 trees are too few" in str(report.rescoring["left_out"])
+
+
+def test_a_layer_may_be_left_out_or_have_settings() -> None:
+    assert config_of({"rescoring": False}).rescoring is None
+    assert config_of({"rescoring": True}).rescoring == RescoringSettings()
+    assert config_of({"rescoring": {"width": 0}}).rescoring == RescoringSettings(width=0)
+    for wrong in ({"folds": 1}, {"bits": 27}, {"trust": -1.0}, {"depth": 3}, 3):
+        with pytest.raises(TrainingError, match=r"rescoring|expected"):
+            config_of({"rescoring": wrong})
