@@ -300,7 +300,7 @@ def test_a_layer_that_was_stored_answers_as_before() -> None:
     model = layered(1)[0]
     back = from_bundle(to_bundle(model, facts={}, card="", exact=True))
     sentences = [Sentence(tuple(tree.tokens())) for tree in trees()[:8]]
-    mine, told = Parser(model).parse(sentences), Parser(back).parse(sentences)
+    mine, told = Parser(model).analyse(sentences), Parser(back).analyse(sentences)
     assert [one.parses for one in mine] == [one.parses for one in told]
 
 
@@ -310,9 +310,9 @@ def test_without_rescoring_the_tensors_answer_bit_for_bit() -> None:
     assert model.rescoring is not None
     plain = replace(model, rescoring=None, rescored_calibration=None)
     sentences = [Sentence(tuple(tree.tokens())) for tree in trees()[:20]]
-    mine = Parser(model).parse(sentences, Options(k=3, rescore=False))
-    assert mine == Parser(plain).parse(sentences, Options(k=3))
-    rescored = Parser(model).parse(sentences, Options(k=3))
+    mine = Parser(model).analyse(sentences, Options(k=3, rescore=False))
+    assert mine == Parser(plain).analyse(sentences, Options(k=3))
+    rescored = Parser(model).analyse(sentences, Options(k=3))
     assert [one.parses for one in rescored] != [one.parses for one in mine]
     assert [one.log_probability for one in rescored] == [one.log_probability for one in mine]
 
@@ -321,7 +321,7 @@ def test_probabilities_of_all_parses_sum_to_one_at_most() -> None:
     parser = Parser(layered(1)[0])
     for tree in trees()[:10]:
         sentence = Sentence(tuple(tree.tokens()))
-        (analysis,) = parser.parse([sentence], Options(k=50))
+        (analysis,) = parser.analyse([sentence], Options(k=50))
         shares = [parse.probability or 0.0 for parse in analysis.parses]
         assert 0 < sum(shares) <= 1 + 1e-9
         best = analysis.parses[0]
@@ -334,11 +334,11 @@ def test_one_word_and_constraints_work_through_the_layer() -> None:
     from lpcfg.parsing.results import Constraint
 
     parser = Parser(layered(1)[0])
-    (one,) = parser.parse([Sentence(("Hello",))])
+    (one,) = parser.analyse([Sentence(("Hello",))])
     assert [str(leaf.word) for leaf in one.parses[0].tree.leaves()] == ["Hello"]
     words = tuple(trees()[3].tokens())
     asked = Sentence(words, constraints=(Constraint(0, 2),))
-    (analysis,) = parser.parse([asked])
+    (analysis,) = parser.analyse([asked])
     if analysis.status == "parsed":
         spans = {(c.start, c.end) for c in analysis.parses[0].constituents}
         assert (0, 2) in spans

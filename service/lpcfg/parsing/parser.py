@@ -200,6 +200,7 @@ class Parser:
         k: int = 1,
         objective: str = "max-rule",
         constraints: Sequence[Constraint | tuple[int, int] | tuple[int, int, str | None]] = (),
+        rescore: bool = True,
     ) -> Analyses:
         """Parse text or sentences: one analysis a sentence, in order.
 
@@ -209,6 +210,7 @@ class Parser:
         objective     what the best tree maximises: max-rule, max-marginal or max-product
         constraints   (start, end) or (start, end, label), in tokens: the tree must have these
                       constituents; only where there is just one sentence
+        rescore       False leaves the decision to the tensors where the model has a rescoring layer
 
         Where a sentence has no analysis, or only one of its parts, its `.status` and `.reason` say
         so. What no sentence can have raises `lpcfg.InputError`.
@@ -231,7 +233,8 @@ class Parser:
                     pointer="/constraints",
                 )
             sentences = [replace(sentences[0], constraints=tuple(map(constraint_of, constraints)))]
-        return Analyses(self.analyse(sentences, Options(k=k, objective=objective)))
+        options = Options(k=k, objective=objective, rescore=rescore)
+        return Analyses(self.analyse(sentences, options))
 
     __call__ = parse
 
@@ -387,6 +390,7 @@ class Parser:
         spans         answer these (start, end) only
         raw           the grammar's own symbols instead of people's labels
         calibrated    probabilities as the model's map corrects them; False for the map's input
+        rescore       False leaves the rescoring layer out, where the model has one
 
         >>> found = parser.marginals("The cat sat on the mat.", spans=[(0, 2)], threshold=0.5)
         >>> [(span.label, span.start, span.end) for span in found.spans]
