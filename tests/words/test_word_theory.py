@@ -225,6 +225,43 @@ def naive_smooths(places: list[int], table: np.ndarray, rate: float) -> np.ndarr
     ).reshape(-1, table.shape[1])
 
 
+def naive_lr_mvl(
+    sentences: Sequence[Sequence[str]],
+    words: Sequence[str],
+    table: np.ndarray,
+    rates: tuple[float, ...],
+) -> np.ndarray:
+    """One round of LR-MVL from one row of smooths a token."""
+    padded = np.vstack([table.astype(np.float64), np.zeros((2, table.shape[1]))])
+    read = tokens_of(sentences, words)
+    left = np.vstack(
+        [np.hstack([naive_smooths(one, padded, rate) for rate in rates]) for one in read]
+    )
+    right = np.vstack(
+        [
+            np.hstack([naive_smooths(one[::-1], padded, rate)[::-1] for rate in rates])
+            for one in read
+        ]
+    )
+    k = table.shape[1]
+    first = cca(left.T @ left, left.T @ right, right.T @ right, k)
+    states = np.hstack([left @ first.first, right @ first.second])
+    known = indicators([place for one in read for place in one[1:-1]], len(words))
+    moments = states.T @ states
+    found = cca(np.diag(known.sum(axis=0)), known.T @ states, moments, k).first
+    return found / np.linalg.norm(found, axis=1, keepdims=True)
+
+
+def test_a_round_of_lr_mvl_equals_that_from_smooths_of_tokens() -> None:
+    """Two rates: the CCA of both sides then keeps three directions of six, so that it matters."""
+    sentences = sample(7, 300)
+    start = learn(sentences, options=Options(dimensions=3))
+    options = Options(dimensions=3, method="lr-mvl", rates=(0.4, 1.0), rounds=1)
+    found = learn(sentences, options=options)
+    naive = naive_lr_mvl(sentences, found.words, start.vectors, (0.4, 1.0))
+    assert np.abs(found.vectors @ found.vectors.T - naive @ naive.T).max() < SINGLE
+
+
 def test_moments_of_smooths_are_those_of_the_written_out_sums(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
