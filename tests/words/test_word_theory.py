@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from lpcfg.words import lr_mvl
+from lpcfg.words import corpus, lr_mvl
 from lpcfg.words.bigrams import Rows
 from lpcfg.words.cca import Options, count_pairs, learn, unit_rows
 from lpcfg.words.corpus import Corpus
@@ -357,7 +357,11 @@ def test_left_contexts_of_one_step_are_the_right_singular_vectors() -> None:
         assert np.abs(ratio / ratio[0] - 1).max() < SINGLE
 
 
-def test_pairs_around_a_word_do_not_cross_the_end_of_a_sentence() -> None:
+@pytest.mark.parametrize("block", [1, 2, 3, corpus.BLOCK])
+def test_pairs_around_a_word_do_not_cross_the_end_of_a_sentence(
+    block: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(corpus, "BLOCK", block)
     words = ("a", "b", "c")
     with Corpus() as text:
         text.add_sentences([["a", "b", "c"], ["c"], ["a", "zebra", "c"]])
