@@ -214,6 +214,21 @@ def test_rare_words_are_forgotten_but_frequent_ones_keep_their_counts(
     assert first[:5].tolist() == [2, 0, 1, 0, 2]  # break, often, a rare word, often, break
 
 
+def test_a_word_that_was_forgotten_is_counted_when_it_comes_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(corpus, "BLOCK", 20)
+    rare = " ".join(a + b for a in "abcdefgh" for b in "ijklmnop")
+    file = tmp_path / "text"
+    file.write_text(f"late\n{rare}\n" + "late again\n" * 100)
+    with Corpus(max_words=30) as text:
+        text.add_text(file)
+        assert text.counts() == {"late": 100, "again": 100}
+        read = sentences_of(text)
+    assert read[-100:] == [["late", "again"]] * 100
+    assert read[0] == ["?"]  # it was forgotten before
+
+
 def test_the_vocabulary_is_the_most_frequent_words_and_those_to_keep() -> None:
     sentences = [["a", "b", "a", "c"], ["b", "a"], ["d"]]
     found = learn(sentences, options=Options(words=2, dimensions=2), keep={"D", "absent"})

@@ -25,6 +25,14 @@ def test_k_means_finds_clusters_that_lie_apart(seed: int) -> None:
     assert len(pairs) == len(set(truth.tolist())) == 6  # one to one
 
 
+def test_k_means_takes_the_nearest_centre_whatever_its_length() -> None:
+    rng = np.random.default_rng(6)
+    truth = rng.integers(0, 3, 300)
+    points = np.array([0.5, 2.0, 8.0])[truth, None] + rng.uniform(-0.1, 0.1, (300, 1))
+    found = k_means(points.astype(np.float32), 3, rounds=10, random=rng)
+    assert len(set(zip(truth.tolist(), found.tolist(), strict=True))) == 3  # one to one
+
+
 def test_k_means_never_makes_more_clusters_than_there_are_points() -> None:
     points = np.repeat(np.eye(2, dtype=np.float32), 10, axis=0)
     found = k_means(points, 8, rounds=3, random=np.random.default_rng(0))

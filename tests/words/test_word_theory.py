@@ -252,13 +252,16 @@ def naive_lr_mvl(
     return found / np.linalg.norm(found, axis=1, keepdims=True)
 
 
-def test_a_round_of_lr_mvl_equals_that_from_smooths_of_tokens() -> None:
+@pytest.mark.parametrize("rounds", [1, 2])
+def test_rounds_of_lr_mvl_equal_those_from_smooths_of_tokens(rounds: int) -> None:
     """Two rates: the CCA of both sides then keeps three directions of six, so that it matters."""
-    sentences = sample(7, 300)
+    sentences, rates = sample(7, 300), (0.4, 1.0)
     start = learn(sentences, options=Options(dimensions=3))
-    options = Options(dimensions=3, method="lr-mvl", rates=(0.4, 1.0), rounds=1)
+    options = Options(dimensions=3, method="lr-mvl", rates=rates, rounds=rounds)
     found = learn(sentences, options=options)
-    naive = naive_lr_mvl(sentences, found.words, start.vectors, (0.4, 1.0))
+    naive = start.vectors
+    for _ in range(rounds):
+        naive = naive_lr_mvl(sentences, found.words, naive, rates)
     assert np.abs(found.vectors @ found.vectors.T - naive @ naive.T).max() < SINGLE
 
 
