@@ -9,7 +9,7 @@ WORKDIR /src
 RUN python3 -m venv /opt/lpcfg
 COPY requirements.lock ./
 RUN /opt/lpcfg/bin/python -m pip install --require-hashes --requirement requirements.lock
-COPY pyproject.toml README.md LICENSE ./
+COPY pyproject.toml setup.py README.md LICENSE ./
 COPY service service
 RUN /opt/lpcfg/bin/python -m pip install --no-deps --no-build-isolation .
 COPY model_store /opt/lpcfg/model_store

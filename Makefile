@@ -1,4 +1,4 @@
-# Python 3.11, 3.11.5 or later, and make are all this needs.
+# Python 3.11.5 or later (to 3.14) and make are all this needs.
 
 VENV  := .venv
 BIN   := $(VENV)/bin
@@ -6,15 +6,18 @@ BIN   := $(VENV)/bin
 USER_STAMP := $(VENV)/.installed
 DEV_STAMP  := $(VENV)/.installed-dev
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
-IS_311  := import sys, ensurepip; sys.exit(not (3, 11, 5) <= sys.version_info < (3, 12))
-# python3.11 or any other name that turns out to be one; `make PYTHON=/path/to/python3.11` decides.
-PYTHON  ?= $(firstword $(foreach name,python3.11 python3 python,\
-             $(shell $(name) -c '$(IS_311)' 2>/dev/null && echo $(name))))
+FITS    := import sys, ensurepip; sys.exit(not (3, 11, 5) <= sys.version_info < (3, 15))
+NAMES   := python3.11 python3.12 python3.13 python3.14 python3 python
+# Every interpreter that fits, by its own path (a name may stand for another that is not there).
+FOUND   = $(foreach name,$(NAMES),$(shell $(name) -c '$(FITS)' 2>/dev/null && \
+             $(name) -c 'import sys; print(sys.executable)'))
+# The first of them makes .venv; `make PYTHON=/path/to/python3` decides otherwise.
+PYTHON  ?= $(firstword $(FOUND))
 COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
              --no-header --no-emit-index-url --no-emit-find-links --no-annotate
 
 .DEFAULT_GOAL := help
-.PHONY: help setup dev run test check format coverage browser lock clean
+.PHONY: help setup dev run test check format coverage pythons browser lock clean
 
 help:  ## this list
 	@sed -n 's/^\([a-z]*\):.*##/\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -24,6 +27,7 @@ setup: $(USER_STAMP)  ## .venv with the lpcfg command (quick when nothing change
 dev: $(DEV_STAMP)  ## setup, and the tools that test and check
 
 run: setup  ## serve the default model and its page (HOST and PORT: LPCFG_HOST, LPCFG_PORT)
+	@echo "starting the service"
 	@$(BIN)/lpcfg serve
 
 test: dev check $(if $(wildcard tests/page),browser)  ## everything that must hold
@@ -41,6 +45,12 @@ format: dev  ## rewrite the code as check wants it
 
 coverage: dev  ## branch coverage, line by line
 	$(BIN)/python -m pytest -q -n 2 -m "not load" --cov --cov-report=term-missing $(PYTEST)
+
+pythons: dev  ## build the wheel and try it with every Python found, each in an environment of its own
+	rm -rf build dist
+	$(BIN)/python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist .
+	$(foreach python,$(sort $(FOUND)),$(BIN)/python tests/installed/try_wheel.py --fresh \
+	  --python $(python) dist/lpcfg-*.whl &&) true
 
 browser:  ## the Chromium that the tests of the web page drive
 	@command -v chromium >/dev/null || { \
@@ -60,17 +70,23 @@ clean:  ## remove what make made
 
 $(BIN)/python:
 	@[ -n "$(PYTHON)" ] || { \
-	  echo "expected Python 3.11.5 or later of 3.11 with its venv module as python3.11 or python3, found none:" \
-	       "install it (Debian: python3.11-venv) or say make PYTHON=/path/to/python3.11" >&2; exit 1; }
-	$(PYTHON) -m venv $(VENV)
+	  echo "expected Python 3.11.5 to 3.14 with its venv module as one of $(NAMES), found none:" \
+	       "install it (Debian: python3.11-venv) or say make PYTHON=/path/to/python3" >&2; exit 1; }
+	@$(PYTHON) -c '$(FITS)' 2>/dev/null || { \
+	  echo "expected Python 3.11.5 to 3.14 with its venv module, got $$($(PYTHON) --version 2>&1) as" \
+	       "$(PYTHON): name another, as in make PYTHON=/path/to/python3" >&2; exit 1; }
+	@echo "making $(VENV) with $$($(PYTHON) --version)"
+	@$(PYTHON) -m venv $(VENV)
 
 # Hashes guard every download; the build backend is among the locked packages, so the package
 # itself installs without fetching anything.
 $(USER_STAMP): requirements.lock pyproject.toml | $(BIN)/python
-	$(INSTALL) --require-hashes --requirement requirements.lock
-	$(INSTALL) --no-deps --no-build-isolation --editable .
+	@echo "installing what lpcfg needs: about a minute"
+	@$(INSTALL) --require-hashes --requirement requirements.lock
+	@$(INSTALL) --no-deps --no-build-isolation --editable .
 	@touch $@
 
 $(DEV_STAMP): requirements-dev.lock $(USER_STAMP)
-	$(INSTALL) --require-hashes --requirement requirements-dev.lock
+	@echo "installing what tests and checks need: about a minute"
+	@$(INSTALL) --require-hashes --requirement requirements-dev.lock
 	@touch $@

@@ -32,6 +32,7 @@ ROOMS = (
     {"web"},
     {"lm", "report"},
     {"api"},
+    {"spacy"},
     {"cli"},
     {"__main__", "__init__"},
 )

@@ -1046,3 +1046,24 @@ def test_errors_without_a_text_are_named_by_their_kind(
     monkeypatch.setattr(fsspec.filesystem("memory"), "ls", silent)
     with pytest.raises(StoreError, match=r"cannot list the models in memory.*: TimeoutError"):
         store.list_models(memory)
+
+
+def test_a_name_that_a_store_lacks_is_looked_for_in_the_package(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package, own = tmp_path / "package", tmp_path / "own"
+    inside = store.publish(package, "inside", bundle())
+    both = store.publish(package, "both", bundle())
+    monkeypatch.setattr(store, "BUILT_IN", package)
+    assert store.load("inside", own).reference == inside
+    assert store.load("inside@1", own).reference == inside
+    assert store.load("both", own).reference == both
+    mine = store.publish(own, "both", bundle())
+    assert store.load("both", own).reference == mine
+    listed = [(one.reference.name, one.reference.store) for one in store.list_models(own)]
+    assert listed == [("both", str(own)), ("inside", str(package))]
+    with pytest.raises(StoreError, match="expected a model `inside`"):
+        store.remove("inside", own)
+    assert store.load("inside", own).reference == inside
+    with pytest.raises(StoreError, match="expected a model `none`"):
+        store.load("none", own)

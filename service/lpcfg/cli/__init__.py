@@ -9,7 +9,7 @@ import io
 import os
 import sys
 from collections.abc import Sequence
-from typing import IO, Any
+from typing import IO, Annotated, Any
 
 import typer
 
@@ -34,10 +34,33 @@ from lpcfg.errors import LpcfgError
 app = typer.Typer(
     help="Learn constituency parsers from treebanks by the spectral method, and use them.",
     epilog="Example: lpcfg train trees.mrg --name mine && lpcfg parse mine sentences.txt",
-    add_completion=False,
     no_args_is_help=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
 )
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        from importlib.metadata import version
+
+        print(f"lpcfg {version('lpcfg')}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_version, is_eager=True, help="Print the version and exit."
+        ),
+    ] = False,
+) -> None:
+    """Learn constituency parsers from treebanks by the spectral method, and use them."""
+    del version
+
+
 app.command(epilog="Example: lpcfg train trees.mrg --name mine --dev dev.mrg")(train.train)
 app.command(epilog="Example: lpcfg evaluate en test.mrg --tags gold")(evaluate.evaluate)
 app.command(epilog="Example: echo 'The dog barked.' | lpcfg parse en --output json")(parse.parse)

@@ -56,7 +56,8 @@ def serve(
     host, port = listening.getsockname()[:2]
     _log.info("listening", host=host, port=port)
     address = f"[{host}]" if ":" in host else host
-    print(f"the page: http://{address}:{port}/", flush=True)
+    print("loading the model; the first start compiles the kernels as well", flush=True)
+    service.on_ready = lambda: print(f"ready: http://{address}:{port}/", flush=True)
     on_start(server.interrupt)
     server.run([listening])
     if service.failure is not None:

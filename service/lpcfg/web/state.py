@@ -44,6 +44,7 @@ class Service:
     draining: bool = False
     """True once the process is about to end: connections are then closed after their answer."""
     on_failure: Callable[[], None] = field(default=lambda: None)
+    on_ready: Callable[[], None] = field(default=lambda: None)
 
     @classmethod
     def of(cls, settings: Settings) -> "Service":
@@ -81,6 +82,7 @@ class Service:
             if self.settings.similarity_file is not None:
                 self.similarity = await asyncio.to_thread(_measure, self.settings.similarity_file)
             await self.models.load()
+            self.on_ready()
         except StoreError as error:
             self.failure = error
             self.on_failure()

@@ -29,6 +29,8 @@ from lpcfg.models.store.storage import (
     published,
 )
 
+BUILT_IN = Path(__file__).resolve().parents[2] / "model_store"
+"""Models that are part of an installed package. A name that a store lacks is looked for here."""
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 
 
@@ -120,22 +122,26 @@ def resolve(reference: str, store: str | Path) -> Reference:
 
 
 def list_models(store: str | Path) -> list[Listed]:
-    """List every published version, by name and number.
+    """List every published version, by name and number, built-in models of other names included.
 
     Remains of killed publishes are left out.
     """
     with explained(f"list the models in {store}"):
-        storage = open_storage(store)
-        names = sorted(
-            name
-            for name, kind in storage.entries("").items()
-            if kind == "folder" and _NAME.fullmatch(name)
-        )
+        homes = dict.fromkeys(_names(store), store)
+        if BUILT_IN.is_dir():
+            homes = {**dict.fromkeys(_names(BUILT_IN), BUILT_IN), **homes}
         return [
-            _listed(Place(storage, str(store), name, version))
-            for name in names
-            for version in sorted(published(storage, name))
+            _listed(Place(open_storage(home), str(home), name, version))
+            for name, home in sorted(homes.items())
+            for version in sorted(published(open_storage(home), name))
         ]
+
+
+def _names(store: str | Path) -> list[str]:
+    kinds = open_storage(store).entries("")
+    return sorted(
+        name for name, kind in kinds.items() if kind == "folder" and _NAME.fullmatch(name)
+    )
 
 
 def remove(reference: str, store: str | Path) -> str:
@@ -144,7 +150,7 @@ def remove(reference: str, store: str | Path) -> str:
     A bare NAME is accepted only if it has a single version. Numbers are not used again.
     """
     with explained(f"remove {reference} from {store}"):
-        place = _locate(reference, store)
+        place = _locate(reference, store, or_built_in=False)
         if "/" not in reference and "@" not in reference:
             versions = sorted(published(place.storage, place.name))
             if len(versions) > 1:
@@ -160,7 +166,7 @@ def remove(reference: str, store: str | Path) -> str:
 # References --------------------------------------------------------------------------------------
 
 
-def _locate(reference: str, store: str | Path) -> Place:
+def _locate(reference: str, store: str | Path, *, or_built_in: bool = True) -> Place:
     if "/" in reference:
         store, name, wanted = _split_path(reference)
     else:
@@ -173,7 +179,9 @@ def _locate(reference: str, store: str | Path) -> Place:
     check_name(name)
     storage = open_storage(store)
     if storage.entries("").get(name) != "folder":
-        raise StoreError(_no_model(storage, name, str(store)))
+        if not (or_built_in and (BUILT_IN / name).is_dir()):
+            raise StoreError(_no_model(storage, name, str(store)))
+        store, storage = BUILT_IN, open_storage(BUILT_IN)
     numbers = published(storage, name)
     number = next((n for n in numbers if wanted in ("", str(n))), None)
     if number is None:
@@ -209,7 +217,7 @@ def check_name(name: str) -> None:
 def _no_model(storage: Storage, name: str, store: str) -> str:
     kinds = storage.entries("")
     found = f"a {kinds[name]} of that name" if name in kinds else "none of that name"
-    names = sorted(n for n, kind in kinds.items() if kind == "folder" and _NAME.fullmatch(n))
+    names = _names(store)
     return (
         f"expected a model `{name}` in {store}, found {found}; models there: {join(names)}: "
         "publish it or name another model or store"
