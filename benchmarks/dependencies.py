@@ -1,10 +1,14 @@
 """The table of the dependency paper: a base parser, reranked by triples of tags and by log |p|.
 
     python benchmarks/dependencies.py rerank gum-dep|craft [--limit N] [--states M] [--seed N]
+    python benchmarks/dependencies.py join en-dep model_store
 
-Learns the base parser on the training trees and, for the reranker's lists, three times on two
-thirds of them (jack-knifed, contiguous). Punctuation is stripped, tags are gold. Prints a row of
-the table for each set of features, and p of the paired bootstrap against the row it is beside.
+`rerank` learns the base parser on the training trees and, for the reranker's lists, three times on
+two thirds of them (jack-knifed, contiguous). Punctuation is stripped, tags are gold. Prints a row
+of the table for each set of features, and p of the paired bootstrap against the row it is beside.
+
+`join` adds a multiple of log p of the expansion to log p of a stored parser's 20 best trees on
+gum-dep/dev, with the parser's own tags, and prints UAS by the factor.
 """
 
 import argparse
@@ -18,8 +22,9 @@ import numpy as np
 
 from lpcfg.dependencies import conllu, expansion, linear, reranking, spectral
 from lpcfg.dependencies.arcs import Arcs, projectivized
-from lpcfg.dependencies.evaluation import paired_bootstrap
+from lpcfg.dependencies.evaluation import paired_bootstrap, right_heads
 from lpcfg.dependencies.head_rules import arcs_of
+from lpcfg.dependencies.parser import DependencyParser
 from lpcfg.dependencies.reranking import Candidates
 from lpcfg.dependencies.tree_scores import TreeScores
 from lpcfg.dependencies.vocabulary import Vocabulary
@@ -147,6 +152,37 @@ def rerank(name: str, limit: int | None, states: int, seed: int) -> None:
         report(row)
 
 
+JOINED = 20
+FACTORS = (0.0, 0.05, 0.1, 0.2, 0.3, 0.5)
+
+
+def join(reference: str, store: str) -> None:
+    train = [one.arcs for one in conllu.read(DATA / "gum-dep" / "train.conllu")]
+    dev = [one.arcs for one in conllu.read(DATA / "gum-dep" / "dev.conllu")]
+    trees = [projectivized(arcs)[0] for arcs in train]
+    scores = TreeScores(expansion.learn(trees, "spectral", SpectralConfig(states=16)))
+    parser = DependencyParser.load(reference, store)
+    found = parser.parse([arcs.words for arcs in dev])
+    words = np.array([len(arcs.words) for arcs in dev])
+    first = right_heads(dev, [one.arcs for one in found])
+    report({"row": "parser", "uas": percent(first, words), "complete": complete(first, words)})
+    lists = []
+    for arcs, one in zip(dev, found, strict=True):
+        ranked = parser.k_best(arcs.words, JOINED)
+        heads = np.array([heads for heads, _ in ranked])
+        by_trees, _ = scores.of(one.arcs, heads)
+        numbers = np.stack([np.array([log for _, log in ranked]), by_trees], axis=1)
+        lists.append(Candidates(arcs, heads, numbers))
+    for factor in FACTORS:
+        weights = np.array([1.0, factor])
+        right = np.array([one.right[np.argmax(one.numbers @ weights)] for one in lists])
+        gain, p = paired_bootstrap(first, right, words)
+        row = {"row": f"+ {factor} log p", "uas": percent(right, words)}
+        report(
+            {**row, "complete": complete(right, words), "gain": round(gain, 2), "p": round(p, 4)}
+        )
+
+
 def percent(right: np.ndarray, words: np.ndarray) -> float:
     return round(float(100 * right.sum() / words.sum()), 2)
 
@@ -171,8 +207,14 @@ def main() -> None:
     one.add_argument("--limit", type=int)
     one.add_argument("--states", type=int, default=10)
     one.add_argument("--seed", type=int, default=0)
+    other = commands.add_parser("join")
+    other.add_argument("model")
+    other.add_argument("store")
     given = parser.parse_args()
-    rerank(given.bank, given.limit, given.states, given.seed)
+    if given.command == "join":
+        join(given.model, given.store)
+    else:
+        rerank(given.bank, given.limit, given.states, given.seed)
 
 
 if __name__ == "__main__":
