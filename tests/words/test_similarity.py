@@ -14,6 +14,7 @@ from lpcfg.words.similarity import (
     comparison,
     correlations,
     eigenword_similarity,
+    expanded,
     pearson,
     read_pairs,
     read_set,
@@ -135,6 +136,10 @@ def naive_error(rows: np.ndarray, values: np.ndarray, penalty: float) -> float:
     return total
 
 
+def test_features_enter_with_their_squares_and_roots() -> None:
+    assert expanded(np.array([[4.0, 9.0]])).tolist() == [[4, 9, 16, 81, 2, 3]]
+
+
 def test_scores_are_symmetric_and_stay_on_the_scale() -> None:
     measure = train_similarity(*scored(0), vectors())
     pairs = [*scored(1)[0], ("big " * 30, "x"), ("", ""), ("...", "!!!")]
@@ -178,6 +183,8 @@ def test_words_align_where_each_is_the_others_most_similar() -> None:
     assert [(one.first, one.second) for one in found] == [(1, 2), (3, 1)]
     assert all(0.5 < one.similarity <= 1 for one in found)
     assert measure.align(["..."], ["cat"]) == []
+    one = measure.align(["large", "big"], ["big"])  # `large` is not the most similar to `big`
+    assert [(found.first, found.second) for found in one] == [(1, 0)]
 
 
 def test_a_comparison_shows_tokens_score_and_alignments() -> None:
