@@ -45,7 +45,7 @@ INSIDE = {
         {"style"},
         {"inspect"},
     ),
-    "text": ({"files", "markup", "tokenize"},),
+    "text": ({"files", "markup", "languages"}, {"tokenize"}),
     "grammar": ({"tables"}, {"tagging", "known", "spelling"}, {"lexicon"}),
     "engine": ({"exact", "pruned"}, {"rescoring"}),
     "models": ({"store", "calibration_map", "usual", "rescoring"}, {"model"}),

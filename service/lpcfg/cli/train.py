@@ -7,12 +7,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lpcfg.cli.options import Json, Store, StyleRules, Treebanks, style_rules, wrong_usage
-from lpcfg.cli.terminal import progress, result, result_json
+from lpcfg.cli.terminal import note, progress, result, result_json
 from lpcfg.settings import Settings, read_settings
 
 if TYPE_CHECKING:
     from lpcfg.train.config import TrainingConfig
     from lpcfg.train.pipeline import Words
+
+LOOKED_AT = 500
+"""Trees of which the first words tell the language."""
 
 
 class Estimator(StrEnum):
@@ -109,6 +112,13 @@ def train(
             metavar="SHARE", help="Singular values below this share of the first are cut off."
         ),
     ] = None,
+    language: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="The treebank's: english, spanish, german, french, or neutral for any other.",
+        ),
+    ] = None,
     style: StyleRules = None,
     base: Annotated[
         str | None,
@@ -163,6 +173,7 @@ def train(
         "exact": exact,
         "style": style_rules(style),
         "rescoring": _is_on(rescore),
+        "language": language,
     }
     with wrong_usage("--name"):
         check_name(name)
@@ -180,6 +191,7 @@ def train(
     with wrong_usage():
         configuration = overridden(from_file, options)
     vectors = _words(text or [], words, settings, configuration)
+    _warn_of_language(treebanks, configuration.language)
     with progress() as show:
         reference, report = train_and_publish(
             treebanks,
@@ -197,6 +209,25 @@ def train(
         result_json({**version, **report.as_json()})
     else:
         result(f"{reference}  {reference.hash}\n\n{report.text()}")
+
+
+def _warn_of_language(treebanks: list[str], language: str) -> None:
+    """Note it if the first trees' words look foreign. Standard input is read only once."""
+    from itertools import islice
+
+    from lpcfg.errors import LpcfgError
+    from lpcfg.text.languages import warning
+    from lpcfg.trees.style import read_normalized
+
+    if "-" in treebanks:
+        return
+    try:
+        trees = list(islice(read_normalized(treebanks), LOOKED_AT))
+    except LpcfgError:  # training tells of it
+        return
+    found = warning((word for tree in trees for word in tree.tokens()), language)
+    if found is not None:
+        note(found)
 
 
 def _adapt(

@@ -34,6 +34,7 @@ from lpcfg.errors import GrammarError, TrainingError
 from lpcfg.grammar.spelling import CASE_WORDS, SPELLINGS
 from lpcfg.grammar.tables import Bools, Doubles, Emissions, Grammar, Ints, Longs, Singles, frozen
 from lpcfg.grammar.tagging import TagModel, scores, shape
+from lpcfg.text.languages import LANGUAGES
 from lpcfg.trees.binarize import split_chain
 
 MARK = "\x00"
@@ -130,16 +131,18 @@ class Lexicon:
         language: str = "english",
     ) -> "Lexicon":
         """Build a lexicon: word pairs[k, 1] was seen under symbol pairs[k, 0] counts[k] times."""
-        if language not in SIGNATURES:
+        if language not in LANGUAGES:
             raise TrainingError(
-                f"expected a language among {', '.join(SIGNATURES)}, got {language!r}: "
+                f"expected a language among {', '.join(LANGUAGES)}, got {language!r}: "
                 "use `neutral` for a language without rules of its own"
             )
         order = np.lexsort((pairs[:, 0], pairs[:, 1]))
         pairs, counts = pairs[order], counts[order]
         symbol_count = np.bincount(pairs[:, 0], counts, len(symbols)).astype(np.int64)
         tag_of = tags_of(symbols, symbol_count > 0)[1]
-        seen = _Seen(words, pairs, counts, tag_of, rare_threshold, SIGNATURES[language])
+        seen = _Seen(
+            words, pairs, counts, tag_of, rare_threshold, SIGNATURES[LANGUAGES[language].rules]
+        )
         classes = seen.signatures()
         own = [MARK + s for s, n in zip(classes.names, classes.rare, strict=True) if n]
         known = [w for w, n in zip(words, seen.total, strict=True) if n >= rare_threshold]
@@ -217,6 +220,11 @@ class Lexicon:
         x = self.word_ids.get(word)
         return math.log(UNSEEN_WORDS / self.n_tokens) if x is None else self._log_frequencies[x]
 
+    @cached_property
+    def multiwords(self) -> frozenset[str]:
+        """The words that the treebank made of several, with `_` between: `por_ciento`."""
+        return frozenset(word for word in self.words if "_" in word.strip("_"))
+
     def seen_at_least(self, times: int) -> frozenset[str]:
         """Return the words seen at least `times` times."""
         return frozenset(self.words[x] for x in np.flatnonzero(self.word_count >= times))
@@ -261,7 +269,7 @@ class Lexicon:
         x = self.word_ids.get(word)
         if x is not None:
             return x, 0.0
-        found = SPELLINGS[self.language](word, self._count)
+        found = SPELLINGS[LANGUAGES[self.language].rules](word, self._count)
         return (None, 0.0) if found is None else (self.word_ids[found.word], found.occurrences)
 
     def _count(self, word: str) -> int:
@@ -280,7 +288,9 @@ class Lexicon:
 
     def _signature(self, word: str) -> int:
         ids = self.signature_ids
-        return next((ids[s] for s in SIGNATURES[self.language](word) if s in ids), 0)
+        return next(
+            (ids[s] for s in SIGNATURES[LANGUAGES[self.language].rules](word) if s in ids), 0
+        )
 
     def _shares(self, counts: Doubles, signature: int, tag: int | None) -> Doubles:
         """Compute p(a | x) of every preterminal from the word's own counts and its signature."""

@@ -55,7 +55,7 @@ from lpcfg.parsing.results import (
     TreeProbability,
     constraint_of,
 )
-from lpcfg.parsing.sentences import Given, OneSentence, sentence_of, sentences_of
+from lpcfg.parsing.sentences import Given, OneSentence, in_words_of, sentence_of, sentences_of
 from lpcfg.parsing.tree_probability import (
     GivenTrees,
     Missing,
@@ -261,6 +261,7 @@ class Parser:
     ) -> "Examined":
         """Analyse a sentence, and keep its chart for whoever asks for every span of it."""
         stop = stop or Stop()
+        sentence = in_words_of(self.model.lexicon, sentence)
         found = self._pruned(sentence, stop)
         if isinstance(found, Analysis):
             return Examined(found, lambda: None)
@@ -396,7 +397,7 @@ class Parser:
         >>> [(span.label, span.start, span.end) for span in found.spans]
         [('NP', 0, 2)]
         """
-        sentence = sentence_of(sentence)
+        sentence = in_words_of(self.model.lexicon, sentence_of(sentence))
         analysis = self._pruned(sentence, stop or Stop())
         if isinstance(analysis, Analysis):
             return Marginals(sentence, "failed", analysis.reason, None, None, 0.0, (), ())

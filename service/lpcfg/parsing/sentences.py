@@ -3,9 +3,12 @@
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from dataclasses import replace
 
 from lpcfg.errors import InputError
+from lpcfg.grammar.lexicon import Lexicon
 from lpcfg.parsing.results import Constraint, Sentence
+from lpcfg.text.languages import LANGUAGES
 from lpcfg.text.tokenize import Token, segment, tokenize
 from lpcfg.trees.tree import Tree
 
@@ -67,6 +70,26 @@ def sentences_in(text: str) -> Iterator[Sentence]:
     """Find the sentences of a text. Offsets count the text's code points."""
     for found in segment(text):
         yield _of_tokens(found.text, found.start, found.end, found.tokens)
+
+
+def in_words_of(lexicon: Lexicon, sentence: Sentence) -> Sentence:
+    """Cut a sentence that came as text into the words of a model's language.
+
+    Text is first cut as English is. What a caller says of tokens by their number stands.
+    """
+    has_penn_tokens = LANGUAGES[lexicon.language].has_penn_tokens
+    if has_penn_tokens or sentence.text is None or sentence.offsets is None:
+        return sentence
+    if sentence.constraints or sentence.tags is not None:
+        return sentence
+    start = sentence.start or 0
+    found = tokenize(sentence.text, lexicon.language, lexicon.multiwords)
+    return replace(
+        sentence,
+        tokens=tuple(token.text for token in found),
+        forms=tuple(token.form for token in found),
+        offsets=tuple((start + token.start, start + token.end) for token in found),
+    )
 
 
 def sentence_from_text(text: str) -> Sentence:

@@ -20,10 +20,14 @@ tests/golden/tokens.txt is the table of these decisions.
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 
 import sentencex
+
+from lpcfg.text.languages import LANGUAGES, Language
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +63,17 @@ def segment(text: str) -> list[TokenizedSentence]:
     ]
 
 
-def tokenize(text: str) -> tuple[Token, ...]:
+def tokenize(
+    text: str, language: str = "english", multiwords: AbstractSet[str] = frozenset()
+) -> tuple[Token, ...]:
     """The tokens of a text that is one sentence, or is to be taken for one."""
-    return _tokens(text, _fold(text), 0, len(text))
+    folded = _fold(text)
+    row = LANGUAGES[language]
+    if row.has_penn_tokens:
+        found = _tokens(text, folded, 0, len(text))
+    else:
+        found = _placed(text, folded, _plain_spans(folded.replace("\n", " "), row))
+    return _joined(text, found, multiwords) if multiwords else found
 
 
 # Folding ------------------------------------------------------------------------------------------
@@ -368,10 +380,21 @@ _BARE = {
 
 
 def _tokens(text: str, folded: str, start: int, end: int) -> tuple[Token, ...]:
-    spans = [
-        (start + left, start + right, form)
-        for left, right, form in _spans(folded[start:end].replace("\n", " "))
-    ]
+    return _placed(
+        text,
+        folded,
+        (
+            (start + left, start + right, form)
+            for left, right, form in _spans(folded[start:end].replace("\n", " "))
+        ),
+    )
+
+
+def _placed(
+    text: str, folded: str, found: Iterable[tuple[int, int, str | None]]
+) -> tuple[Token, ...]:
+    """Tokens of these places, with their forms."""
+    spans = list(found)
     forms = _forms(
         (form or text[left:right] for left, right, form in spans),
         (_turn(folded, left, right) for left, right, _ in spans),
@@ -424,6 +447,53 @@ def _cut(word: str) -> int:
         if clitic:
             return clitic.start()
     return _FUSED.get(word.lower(), 0)
+
+
+# Other languages ----------------------------------------------------------------------------------
+
+
+def _plain_spans(sentence: str, language: Language) -> Iterator[tuple[int, int, None]]:
+    """Where the tokens of a folded sentence of a language without Penn conventions are."""
+    for match in _plain_token(language.elisions).finditer(sentence):
+        yield (*match.span(), None)
+
+
+@lru_cache
+def _plain_token(elisions: tuple[str, ...]) -> re.Pattern[str]:
+    elided = f"(?i:{'|'.join(elisions)}) ' (?={_W}) |" if elisions else ""
+    return re.compile(
+        rf"""
+          (?: https?:// | ftp:// | www\. ) {_URL_REST}
+        | [\w.+-]{{1,64}}+ @ [\w-]{{1,63}} (?: \.[\w-]{{1,63}} ){{1,8}}
+        | [@\#] {_LETTER} \w*+
+        | {_EMOJI}
+        | \d++ (?: [.,:]\d++ )*+ (?!{_W})
+        | {elided} {_W}++ (?: [-'.·]{_W}++ )*+
+        | '' | `{{2,}}+ | \.{{2,}}+ | -{{2,}}+ | [!?]++ | \S
+        """,
+        re.VERBOSE,
+    )
+
+
+def _joined(text: str, tokens: Sequence[Token], multiwords: AbstractSet[str]) -> tuple[Token, ...]:
+    """Tokens with blanks between them that a treebank has as one word: `por ciento`."""
+    longest = max(word.count("_") for word in multiwords) + 1
+    found: list[Token] = []
+    k = 0
+    while k < len(tokens):
+        size = 1
+        for wanted in range(min(longest, len(tokens) - k), 1, -1):
+            part = tokens[k : k + wanted]
+            blanks = all(b.start - a.end == 1 and text[a.end] == " " for a, b in pairwise(part))
+            if blanks and "_".join(token.form for token in part) in multiwords:
+                size = wanted
+                break
+        part = tokens[k : k + size]
+        form = "_".join(token.form for token in part)
+        start, end = part[0].start, part[-1].end
+        found.append(Token(text[start:end], form, start, end))
+        k += size
+    return tuple(found)
 
 
 # Forms --------------------------------------------------------------------------------------------

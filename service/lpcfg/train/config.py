@@ -18,7 +18,7 @@ from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from lpcfg.errors import TrainingError
-from lpcfg.grammar.lexicon import SIGNATURES
+from lpcfg.text.languages import LANGUAGES
 from lpcfg.train.estimators.registry import did_you_mean, estimator
 from lpcfg.train.rescoring.settings import RescoringSettings
 from lpcfg.trees.brackets import MAX_DEPTH
@@ -67,7 +67,7 @@ class TrainingConfig:
     sibling_threshold    marks seen less often than this are dropped
     rare_threshold       words seen less often than this share the terminal of their signature;
                          0 makes every word a terminal, and unknown words impossible
-    language             the language of the signatures: english or neutral
+    language             the treebank's: english, spanish, german, french or neutral
     tagger               use a word's neighbours to choose its tag, unless the caller gives one;
                          has no effect with a rare_threshold of 0
     word_classes         a file that `lpcfg words classes` wrote: the tag model then
@@ -111,9 +111,9 @@ class TrainingConfig:
         object.__setattr__(self, "style", Style.of(self.style).rules)
         for times in self.emphasis:
             _check_least("emphasis", times, 1)
-        if self.language not in SIGNATURES:
+        if self.language not in LANGUAGES:
             raise TrainingError(
-                f"expected `language` among {', '.join(SIGNATURES)}, got {self.language!r}: "
+                f"expected `language` among {', '.join(LANGUAGES)}, got {self.language!r}: "
                 "use `neutral` for a language without rules of its own"
             )
         if not self.members:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lpcfg.text.files import Source
+from lpcfg.text.languages import likely
 from lpcfg.trees.brackets import read, write
 from lpcfg.trees.normalize import ROOT, normalize
 from lpcfg.trees.style import RULES, Style
@@ -88,6 +89,7 @@ class Look:
             "trees": self.trees,
             "without_words": self.empty,
             "words": self.words,
+            "language": likely(self.vocabulary.elements()),
             "distinct_words": len(self.vocabulary),
             "seen_once": sum(n == 1 for n in self.vocabulary.values()),
             "longest": self.longest,
@@ -101,6 +103,7 @@ class Look:
         """Lines of sizes, labels and tags, for people."""
         once = sum(n == 1 for n in self.vocabulary.values())
         yield f"{self.trees:,} trees of {self.words:,} words, {self.longest} in the longest"
+        yield f"language: {likely(self.vocabulary.elements()) or 'too few words to tell'}"
         yield f"{len(self.vocabulary):,} distinct words, {once:,} of them seen once"
         for name, counts in (("labels", self.labels), ("tags", self.tags)):
             yield f"{len(counts)} {name}:"
