@@ -230,7 +230,8 @@ def test_a_treebank_of_frequent_words_still_has_a_signature_for_others() -> None
 
 
 def test_an_unknown_language_is_refused() -> None:
-    message = "expected a language among english, neutral, got 'klingon': use `neutral`"
+    among = "english, spanish, german, french, neutral"
+    message = f"expected a language among {among}, got 'klingon': use `neutral`"
     with pytest.raises(TrainingError, match=message):
         made(language="klingon")
 

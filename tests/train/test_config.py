@@ -105,7 +105,10 @@ def test_a_file_sets_every_kind_of_value(tmp_path: Path) -> None:
         ("max_depth = 0", "expected `max_depth` of at least 1, got 0"),
         ("horizontal = 2", "expected one of 0, 1 for `horizontal` of the configuration, got 2"),
         ("horizontal = false", "expected one of 0, 1 for `horizontal`.*, got False"),
-        ("language = 'latin'", "expected `language` among english, neutral, got 'latin': use"),
+        (
+            "language = 'latin'",
+            "expected `language` among english, spanish, german, french, neutral, got 'latin': use",
+        ),
         ("members = 3", r"expected a list of tables in `members`, got 3: write `\[\[members\]\]`"),
         ("members = []", "expected at least one member, got none: add"),
         ("[[members]]\nestimator = 'count'", "got 'count': did you mean `counts`"),
