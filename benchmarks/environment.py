@@ -1,4 +1,4 @@
-"""What the figures of a benchmark depend on."""
+"""The environment that a benchmark's figures depend on."""
 
 import os
 import platform
@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 def environment(seed: int) -> Record:
-    """What the figures depend on."""
+    """Describe what the figures depend on: commit, processor, versions and seed."""
     return {
         "seed": seed,
         "peak_rss_mb": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000),
@@ -29,7 +29,7 @@ def environment(seed: int) -> Record:
 
 @cache
 def commit() -> str | None:
-    """The checkout's commit when the benchmark began."""
+    """Return the checkout's commit when the benchmark began."""
     asked = subprocess.run(
         ["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True
     )
@@ -37,7 +37,7 @@ def commit() -> str | None:
 
 
 def cpu() -> str:
-    """The processor's name."""
+    """Return the processor's name."""
     information = Path("/proc/cpuinfo")
     lines = information.read_text().splitlines() if information.exists() else []
     names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]

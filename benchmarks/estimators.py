@@ -85,7 +85,7 @@ def _arguments() -> argparse.Namespace:
 
 
 def measure(bank: Path, arguments: argparse.Namespace) -> Iterator[Record]:
-    """A record for every configuration, then one for every estimator that climbs, and its rival."""
+    """Yield a record per configuration, then per estimator that climbs, and its rival."""
     gold = treebanks.dev_trees(bank)[:: arguments.every]
     yield _trained(bank, gold, "counts", 1, TrainingConfig(members=(member("counts"),)))
     for m in arguments.states:
@@ -100,7 +100,7 @@ def measure(bank: Path, arguments: argparse.Namespace) -> Iterator[Record]:
 def _trained(
     bank: Path, gold: Sequence[Tree], name: str, m: int | None, config: TrainingConfig
 ) -> Record:
-    """What it takes to train and to store, and what it then does."""
+    """Train a configuration, and measure training, storage, F1 and speed."""
     with TemporaryDirectory() as store:
         start = time.perf_counter()
         reference, report = train_and_publish(
@@ -128,7 +128,7 @@ def _trained(
 
 
 def _climbed(bank: Path, name: str, m: int) -> Record:
-    """The CPU seconds of an estimator alone: with EM, up to the step that is best when held out."""
+    """Measure an estimator's own CPU seconds: with EM, up to the best step on held-out trees."""
     config = TrainingConfig(members=(member(name, states=m),))
     steps, scores = None, []
     if name in CLIMBING:
@@ -150,7 +150,7 @@ def _climbed(bank: Path, name: str, m: int) -> Record:
 
 
 def _own(report: TrainReport) -> float:
-    """CPU seconds of the stages that other estimators do not have."""
+    """Sum the CPU seconds of the stages that other estimators do not have."""
     return sum(one.cpu_seconds for one in report.stages if not COMMON.fullmatch(one.name))
 
 
@@ -195,7 +195,7 @@ def _row(record: Record) -> list[str]:
 
 
 def _steps_table(records: Sequence[Record]) -> str:
-    """Ours and the papers', each beside what the spectral algorithm takes."""
+    """Write our steps and seconds beside the papers', with ratios to the spectral algorithm's."""
     spectral, em, *_ = records
     m = spectral["states"]
     goal = max(em["f1_held_out"])
@@ -226,7 +226,7 @@ def _steps_table(records: Sequence[Record]) -> str:
 
 
 def _first(scores: Sequence[float], goal: float) -> int | None:
-    """The step, counted from 0 before the first, whose score is the first to reach the goal."""
+    """Find the first step (0 is before the first) whose score reaches the goal."""
     return next((step for step, score in enumerate(scores) if score >= goal), None)
 
 

@@ -1,10 +1,10 @@
-"""What HTTP costs: the service beside the engine called directly, on the same sentences.
+"""The cost of HTTP: the service compared with the engine called directly, on the same sentences.
 
     python -m benchmarks.http --model en trees.mrg --json
 
-Two lines: single sentences one after the other, and batches on as many connections as keep the
-service busy. Answers are compared with the engine's before anything is timed; nothing is cached.
-With --threads 1 on two cores, the client has a core of its own.
+It prints two lines: single sentences one after the other, and batches on as many connections as
+keep the service busy. Answers are compared with the engine's before anything is timed, and nothing
+is cached. With --threads 1 on two cores, the client has a core of its own.
 """
 
 import argparse

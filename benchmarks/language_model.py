@@ -75,7 +75,7 @@ def measure(
     states: list[int],
     seed: int,
 ) -> Iterator[Record]:
-    """A record per model. Kernels are compiled before anything is timed."""
+    """Yield a record per model. Kernels are compiled before anything is timed."""
     chosen_on, judged_on = dev[: len(dev) // 2], dev[len(dev) // 2 :]
     for order in (2, 3):
         started = time.perf_counter()
@@ -106,9 +106,9 @@ def measure(
 
 
 def table(records: list[Record], states: list[int]) -> str:
-    """Markdown: perplexity of the second half of the development text, and of the test text.
+    """Write the perplexities of the second half of the development text, and of the test text.
 
-    The test text is scored by the number of states that is best on the first half.
+    The test text is scored with the number of states that is best on the first half.
     """
     rows = [["", *(f"m = {m}" for m in states), "test"], ["---"] * (len(states) + 2)]
     for record in records[:2]:
@@ -133,7 +133,7 @@ def _cell(perplexity: object) -> str:
 
 
 def _steps(record: Record) -> str:
-    """EM steps: over r alone, + over r and s."""
+    """Write the EM steps: over r alone, + over r and s."""
     parts = [record["pivot_steps"], record["steps"]]
     return " + ".join(str(part) for part in parts if part)
 

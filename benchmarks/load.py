@@ -26,13 +26,13 @@ from lpcfg.settings import read_settings
 from lpcfg.trees.brackets import read
 
 QUEUE = 4
-"""Requests that may wait: few, so that what is let in is answered soon."""
+"""Requests that may wait: few, so that admitted requests are answered soon."""
 Body = bytes
 
 
 @dataclass(frozen=True)
 class Load:
-    """Answers under load: seconds of those let in, and how many of each kind there were."""
+    """Answers under load: seconds of admitted requests, and counts of each kind of answer."""
 
     seconds: tuple[float, ...]
     refused: int
@@ -41,13 +41,13 @@ class Load:
 
     @property
     def rate(self) -> float:
-        """Good answers a second."""
+        """Good answers per second."""
         return len(self.seconds) / self.lasted
 
 
 @dataclass(frozen=True)
 class Overload:
-    """The service at its peak and offered ten times as much."""
+    """The service at its peak, and with ten times as much offered."""
 
     peak_per_second: float
     goodput_per_second: float
@@ -78,7 +78,7 @@ def overload(process: Process, bodies: Sequence[Body], seconds: float, threads: 
 
 
 async def busy(process: Process, bodies: Sequence[Body], seconds: float, clients: int) -> Load:
-    """So many clients, each asking again as soon as it is answered."""
+    """Run `clients` clients, each of which asks again as soon as it is answered."""
     counted = _Counted()
     end = time.monotonic() + seconds
 
@@ -95,7 +95,7 @@ async def busy(process: Process, bodies: Sequence[Body], seconds: float, clients
 
 
 async def offered(process: Process, bodies: Sequence[Body], seconds: float, rate: float) -> Load:
-    """Requests at this rate, whether or not those before are answered."""
+    """Send requests at this rate, without waiting for answers."""
     counted, idle = _Counted(), [Connection(process.port) for _ in range(8)]
     asking: set[asyncio.Task[None]] = set()
 
@@ -120,7 +120,7 @@ async def offered(process: Process, bodies: Sequence[Body], seconds: float, rate
 
 
 class _Counted:
-    """Counts what comes back."""
+    """Counts the answers."""
 
     def __init__(self) -> None:
         self.seconds: list[float] = []
@@ -146,7 +146,7 @@ class _Counted:
 
 @dataclass(frozen=True)
 class Soak:
-    """How memory grew over the second half of so many distinct sentences."""
+    """The growth of memory over the second half of the sentences."""
 
     sentences: int
     bytes_per_sentence: float
@@ -155,10 +155,10 @@ class Soak:
 
     @property
     def is_flat(self) -> bool:
-        """Whether the slope cannot be told from zero, at three standard errors.
+        """True if the slope cannot be told from zero, at three standard errors, or is negligible.
 
-        Or what grew is less than a thousandth: the heap's high-water marks creep by some pages as
-        rare combinations of large blocks come along.
+        Growth below a thousandth is negligible: the heap grows by some pages when rare combinations
+        of large blocks occur.
         """
         grown = abs(self.bytes_per_sentence) * self.sentences / 2
         is_noise = abs(self.bytes_per_sentence) <= 3 * self.standard_error
@@ -166,10 +166,10 @@ class Soak:
 
 
 def soak(process: Process, sentences: Sequence[Sequence[str]], batch: int = 50) -> Soak:
-    """Send every sentence once, in batches, and look at the memory after each.
+    """Send every sentence once, in batches, and measure the memory after each.
 
-    The slope is that of the second half, by least squares. Neighbouring looks are not independent,
-    so they are averaged in ten blocks first.
+    The slope is that of the second half, by least squares. Neighbouring measurements are not
+    independent, so they are first averaged in ten blocks.
     """
     looks: list[tuple[float, float]] = []
 
@@ -197,7 +197,7 @@ def soak(process: Process, sentences: Sequence[Sequence[str]], batch: int = 50) 
 
 
 def distinct_sentences(trees: Path, number: int, lengths: range, seed: int) -> list[list[str]]:
-    """Distinct sentences made up of the words of a treebank."""
+    """Make distinct sentences of the words of a treebank."""
     draw = random.Random(seed)
     known = sorted({word for tree in read(trees) for word in tree.tokens()})
     found: dict[tuple[str, ...], None] = {}
@@ -207,7 +207,7 @@ def distinct_sentences(trees: Path, number: int, lengths: range, seed: int) -> l
 
 
 def request_of(sentences: Sequence[Sequence[str]]) -> Body:
-    """The body that asks for these sentences."""
+    """Create the body that asks for these sentences."""
     return json.dumps({"sentences": [{"tokens": one} for one in sentences]}).encode()
 
 

@@ -1,4 +1,4 @@
-"""Tables in Markdown, put in their place in a file."""
+"""Write tables in Markdown, and put them into their place in a file."""
 
 import shlex
 import sys
@@ -9,7 +9,7 @@ from benchmarks.environment import Record
 
 
 def origin(benchmark: str, record: Record) -> str:
-    """The command that printed the tables, and what their figures depend on."""
+    """Return the command that printed the tables, and the environment of its figures."""
     command = shlex.join(["python", "-m", f"benchmarks.{benchmark}", *sys.argv[1:]])
     return (
         f"`OMP_NUM_THREADS={record['threads']} {command}`, commit {record['commit']}, "
@@ -18,13 +18,13 @@ def origin(benchmark: str, record: Record) -> str:
 
 
 def table(rows: Sequence[Sequence[str]]) -> str:
-    """Rows of cells, the first of them the heading."""
+    """Write rows of cells as a table. The first row is the heading."""
     lines = [rows[0], ["---"] * len(rows[0]), *rows[1:]]
     return "\n".join(f"| {' | '.join(row)} |" for row in lines)
 
 
 def put(path: Path, benchmark: str, text: str) -> None:
-    """Replace what stands between the two marks of a benchmark in a file."""
+    """Replace the text between the two marks of a benchmark in a file."""
     begin, end = f"<!-- {benchmark}: begin -->", f"<!-- {benchmark}: end -->"
     whole = path.read_text(encoding="utf-8")
     if begin not in whole or end not in whole:

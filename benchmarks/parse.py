@@ -1,10 +1,10 @@
-"""Sentences a second, by length, threads and pruning, and where the time goes.
+"""Sentences per second, by length, threads and pruning, and the time of each part.
 
     python -m benchmarks.parse --json --model en --store model_store --treebank dev.mrg
 
-One object a line: the treebank as it comes, on one thread and on two; sentences of 10 to 160
-words; pruning thresholds with their F1; starts of a process with compiled kernels and without.
-The model is held to the exact engine on short sentences before anything is timed.
+It prints one object per line: the treebank as it is, on one thread and on two; sentences of 10 to
+160 words; pruning thresholds with their F1; starts of a process with and without compiled kernels.
+The model is first compared with the exact engine on short sentences.
 """
 
 import argparse
@@ -42,9 +42,9 @@ from lpcfg.trees.tree import Tree
 
 LENGTHS = (10, 20, 40, 80, 160)
 SCALES = (0.0, 0.1, 1.0, 10.0, 100.0)
-"""Times the default thresholds; 0 leaves out nothing."""
+"""Factors on the default thresholds. 0 removes nothing."""
 UNPRUNED_WORDS = 15
-"""Longer sentences are not parsed with nothing left out."""
+"""Longer sentences are not parsed without pruning."""
 CHECKED = 5
 CHECKED_WORDS = 6
 AGREEMENT = 1e-3
@@ -87,7 +87,7 @@ def _arguments() -> argparse.Namespace:
 
 
 def measure(arguments: argparse.Namespace) -> Iterator[Record]:
-    """All records, each with what its figures depend on."""
+    """Yield all records, each with its environment."""
     trees = (tree for tree in map(normalize, read(arguments.treebank)) if tree is not None)
     gold = list(islice(trees, arguments.sentences))
     model = from_bundle(load(arguments.model, arguments.store))
@@ -121,7 +121,7 @@ def _records(
 
 
 def check_agreement(model: Model, gold: Sequence[Tree]) -> None:
-    """Ends the program unless whole charts of short sentences have the exact engine's p(x)."""
+    """End the program unless whole charts of short sentences have the exact engine's p(x)."""
     short = (tree for tree in gold if len(tree.tokens()) <= CHECKED_WORDS)
     # an item of no probability at all has no share to divide by
     nothing_out = Thresholds(estimate=0.0, item=math.ulp(0.0), edge=0.0)
@@ -143,7 +143,7 @@ def check_agreement(model: Model, gold: Sequence[Tree]) -> None:
 
 
 def timed(parser: Parser, sentences: Sequence[Sentence]) -> tuple[list[Any], list[float]]:
-    """Analyses one by one, and the seconds of each."""
+    """Analyse sentences one by one. Return the analyses and the seconds of each."""
     analyses, seconds = [], []
     for sentence in sentences:
         started = time.perf_counter()
@@ -153,7 +153,7 @@ def timed(parser: Parser, sentences: Sequence[Sentence]) -> tuple[list[Any], lis
 
 
 def summary(seconds: Sequence[float]) -> Record:
-    """p50 and p99 of the milliseconds of single sentences."""
+    """Compute p50 and p99 of single sentences, in milliseconds."""
     p50, p99 = np.percentile(seconds, [50, 99]) * 1000
     return {
         "n": len(seconds),
@@ -164,7 +164,7 @@ def summary(seconds: Sequence[float]) -> Record:
 
 
 def throughput(parser: Parser, gold: Sequence[Tree], threads: int) -> Record:
-    """Sentences a second by the clock, each thread taking the next sentence."""
+    """Measure sentences per second of wall-clock time; each thread takes the next sentence."""
     sentences = list(map(sentence_from_tree, gold))
     with ThreadPoolExecutor(threads) as pool:
         started = time.perf_counter()
@@ -181,7 +181,7 @@ def throughput(parser: Parser, gold: Sequence[Tree], threads: int) -> Record:
 
 
 def of_length(parser: Parser, gold: Sequence[Tree], length: int, repeat: int) -> Record:
-    """Sentences of one length: the treebank's own, and after these its running text cut up."""
+    """Collect sentences of one length: the treebank's own, then pieces of its running text."""
     own = [tuple(tree.tokens()) for tree in gold if len(tree.tokens()) == length]
     text = cycle(chain.from_iterable(tree.tokens() for tree in gold))
     cut = [tuple(islice(text, length)) for _ in range(repeat - len(own))]
@@ -197,7 +197,7 @@ def of_length(parser: Parser, gold: Sequence[Tree], length: int, repeat: int) ->
 
 
 def pruned(model: Model, gold: Sequence[Tree], scale: float) -> Record:
-    """Speed and F1 with thresholds of `scale` times the default."""
+    """Measure speed and F1 with thresholds of `scale` times the default."""
     default = asdict(Thresholds())
     thresholds = Thresholds(**{name: scale * value for name, value in default.items()})
     if scale == 0:
@@ -219,7 +219,7 @@ def pruned(model: Model, gold: Sequence[Tree], scale: float) -> Record:
 
 
 def profile(parser: Parser, gold: Sequence[Tree]) -> Record:
-    """Milliseconds a sentence in the coarse pass, the fine pass, the decoder and all else."""
+    """Measure milliseconds per sentence in the coarse and fine passes, the decoder, the rest."""
     spent = {"coarse": 0.0, "fine": 0.0, "decode": 0.0}
     with ExitStack() as stack:
         stack.enter_context(_watched(spent, "coarse", Coarse, "prune"))
@@ -238,7 +238,7 @@ def profile(parser: Parser, gold: Sequence[Tree]) -> Record:
 
 @contextmanager
 def _watched(spent: dict[str, float], name: str, owner: object, attribute: str) -> Iterator[None]:
-    """Adds the seconds of every call to spent[name]."""
+    """Add the seconds of every call to spent[name]."""
     function = getattr(owner, attribute)
 
     def watched(*given: Any, **named: Any) -> Any:
@@ -252,9 +252,9 @@ def _watched(spent: dict[str, float], name: str, owner: object, attribute: str) 
 
 
 def start(model: str, store: Path, words: Sequence[str], cache: str) -> Record:
-    """Seconds from a new process's first import to its first parse.
+    """Measure the seconds from a new process's first import to its first parse.
 
-    A cold cache is an empty one: every kernel is compiled. A warm one has just been filled.
+    A cold cache is empty, so every kernel is compiled. A warm one has just been filled.
     """
     with tempfile.TemporaryDirectory() as folder:
         variables = {**os.environ, "NUMBA_CACHE_DIR": folder}

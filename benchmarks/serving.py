@@ -1,7 +1,7 @@
-"""A real service in a process of its own, and a frugal HTTP client: for benchmarks and tests.
+"""A real service in a process of its own, and a small HTTP client, for benchmarks and tests.
 
-The client is asyncio streams and little else, because on a small machine it shares the cores with
-what it measures.
+The client is little more than asyncio streams, because on a small machine it shares the cores with
+the service that it measures.
 """
 
 import asyncio
@@ -72,7 +72,7 @@ class Process:
             self.child.stderr.close()
 
     def ready(self) -> Self:
-        """Returns when the models are ready."""
+        """Wait until the models are ready, and return this process."""
         end = time.monotonic() + STARTS_WITHIN
         while time.monotonic() < end and self.child.poll() is None:
             if self.ask("GET", "/v2/health/ready").status == 200:
@@ -81,14 +81,17 @@ class Process:
         raise RuntimeError("the service was never ready:\n" + "".join(self.log))
 
     def terminate(self) -> int:
-        """The exit code after SIGTERM."""
+        """Send SIGTERM and return the exit code."""
         self.child.send_signal(signal.SIGTERM)
         return self.child.wait(timeout=60)
 
     def ask(
         self, method: str, path: str, value: Any = None, headers: Mapping[str, str] | None = None
     ) -> "Answer":
-        """One request on a connection of its own; `value` is sent as JSON unless it is bytes."""
+        """Send one request on a connection of its own.
+
+        `value` is sent as JSON unless it is bytes.
+        """
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
         try:
             connection.request(method, path, _body(value), {**_JSON, **(headers or {})})
@@ -99,7 +102,7 @@ class Process:
             connection.close()
 
     def resident_bytes(self) -> int:
-        """Memory the process has in RAM."""
+        """Return the memory that the process has in RAM."""
         pages = int(Path(f"/proc/{self.child.pid}/statm").read_text().split()[1])
         return pages * os.sysconf("SC_PAGE_SIZE")
 
@@ -122,7 +125,7 @@ class Answer:
     body: bytes
 
     def json(self) -> Any:
-        """The body's value."""
+        """Read the body as JSON."""
         return json.loads(self.body)
 
 
@@ -140,7 +143,7 @@ class Connection:
     async def ask(
         self, method: str, path: str, value: Any = None, headers: Sequence[str] = ()
     ) -> Answer:
-        """One request. OSError: no connection; Lost: sent, and no whole answer came."""
+        """Send one request. Raise OSError without a connection, and Lost without a whole answer."""
         if self._streams is None:
             self._streams = await asyncio.open_connection("127.0.0.1", self._port)
         reader, writer = self._streams
@@ -184,6 +187,6 @@ async def _read(reader: asyncio.StreamReader) -> Answer:
 
 
 def percentile(values: Sequence[float], share: float) -> float:
-    """The value that this share of them does not exceed."""
+    """Return the value that this share of the values does not exceed."""
     ordered = sorted(values)
     return ordered[min(int(share * len(ordered)), len(ordered) - 1)]

@@ -79,7 +79,7 @@ def _arguments() -> argparse.Namespace:
 
 
 def measure(bank: Path, states: Sequence[int], sentences: int) -> Iterator[Record]:
-    """A record for the treebank PCFG, then for every variant at every number of states."""
+    """Yield a record for the treebank PCFG, then for every variant and number of states."""
     dev = treebanks.dev_trees(bank)
     gold = dev[:: max(1, len(dev) // sentences)]
     config = TrainingConfig(members=(member("counts"),))
@@ -93,7 +93,7 @@ def measure(bank: Path, states: Sequence[int], sentences: int) -> Iterator[Recor
 def _trained(
     bank: Path, gold: Sequence[Tree], name: str, m: int, config: TrainingConfig
 ) -> Iterator[Record]:
-    """A record for the variant; for the whole recipe, also for decoding without magnitudes."""
+    """Yield a record for the variant; for the whole recipe, also without magnitudes."""
     model, report = train(bank / "train.mrg", config)
     common = {"bank": bank.name, "states": m, "sentences": len(gold), **environment(config.seed)}
     parser = Parser(model)
@@ -143,7 +143,7 @@ class Signed:
     def tree(
         self, sentence: Sentence, *, divided: bool = False, magnitudes: bool = False
     ) -> Tree | None:
-        """The best tree; the parser's own where this grammar does not span the sentence."""
+        """Find the best tree, or the parser's own if this grammar does not span the sentence."""
         emissions = self._emit(sentence.forms or sentence.tokens, sentence.tags)
         pruned = self._coarse.prune(emissions, Thresholds())
         if not isinstance(pruned, Pruned):

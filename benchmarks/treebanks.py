@@ -21,7 +21,7 @@ TAGS: tuple[Tags, ...] = ("predicted", "gold")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Where the treebanks are, and where results go."""
+    """Add the options for the treebanks' folder and for the output."""
     data = Path(os.environ.get("LPCFG_DATA", ROOT.parent / "shared" / "data"))
     parser.add_argument("--data", type=Path, default=data, help="folder of BANK/{train,dev}.mrg")
     parser.add_argument("--banks", nargs="+", default=["craft", "gum"])
@@ -30,12 +30,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def dev_trees(bank: Path) -> list[Tree]:
-    """All dev trees, normalized."""
+    """Read all dev trees, normalized."""
     return [tree for tree in map(normalize, read(bank / "dev.mrg")) if tree is not None]
 
 
 def parsed(parser: Parser, gold: Sequence[Tree], tags: Tags) -> tuple[list[Analysis], float]:
-    """Analyses, and the CPU seconds that they took once everything was warm."""
+    """Parse the trees' words. Return the analyses and the CPU seconds, after a warm-up."""
     sentences = [sentence_from_tree(tree, tagged=tags == "gold") for tree in gold]
     parser.parse(sentences[:1])
     start = time.process_time()
@@ -43,6 +43,6 @@ def parsed(parser: Parser, gold: Sequence[Tree], tags: Tags) -> tuple[list[Analy
 
 
 def f1(gold: Sequence[Tree], found: Sequence[Analysis]) -> float:
-    """Strict F1 of the first parses."""
+    """Compute the strict F1 of the first parses."""
     trees = (one.parses[0].tree if one.parses else None for one in found)
     return evaluate(zip(gold, trees, strict=True)).brackets.f1

@@ -16,7 +16,7 @@ settings.load_profile("lpcfg")
 
 @pytest.fixture(scope="session")
 def treebanks() -> Path:
-    """The folder of real treebanks: LPCFG_DATA, or shared/data beside the checkout."""
+    """Return the folder of real treebanks: LPCFG_DATA, or shared/data beside the checkout."""
     beside = Path(__file__).resolve().parents[2] / "shared" / "data"
     folder = Path(os.environ.get("LPCFG_DATA", beside))
     if not (folder / "craft" / "train.mrg").is_file():

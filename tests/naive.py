@@ -20,7 +20,7 @@ Derivation = tuple[Any, ...]
 def derivations(
     tables: Tables, emissions: Emissions, a: int, start: int, end: int
 ) -> Iterator[Derivation]:
-    """Every tree under symbol a over [start, end)."""
+    """Yield every tree under symbol a over [start, end)."""
     if end - start == 1:
         for t in range(emissions.start[start], emissions.start[end]):
             if emissions.symbol[t] == a:
@@ -35,13 +35,13 @@ def derivations(
 
 
 def nodes(derivation: Derivation) -> list[Derivation]:
-    """The derivation and all below it, parents first."""
+    """List the derivation and all below it, parents first."""
     below = [] if len(derivation) == 4 else [*nodes(derivation[4]), *nodes(derivation[5])]
     return [derivation, *below]
 
 
 def probability(tables: Tables, emissions: Emissions, derivation: Derivation) -> float:
-    """Σ over a latent state for every node, of c¹ of the root's times C or c∞ at every node."""
+    """Sum, over a latent state for every node, c¹ of the root times C or c∞ at every node."""
     all_nodes = nodes(derivation)
     number = {id(node): n for n, node in enumerate(all_nodes)}
     dense = {node[3]: tables.dense(node[3]) for node in all_nodes if len(node) == 6}
@@ -61,7 +61,7 @@ def probability(tables: Tables, emissions: Emissions, derivation: Derivation) ->
 
 
 def all_derivations(tables: Tables, emissions: Emissions) -> list[tuple[Derivation, float]]:
-    """Every tree over the sentence, whatever its root, with p(tree)."""
+    """List every tree over the sentence, under any root, with p(tree)."""
     return [
         (tree, probability(tables, emissions, tree))
         for a in range(tables.grammar.n_symbols)
@@ -73,7 +73,7 @@ Marginal = dict[tuple[int, ...], float]
 
 
 def marginals(weighted: Sequence[tuple[Derivation, float]]) -> tuple[Marginal, Marginal, Marginal]:
-    """μ by (a, start, end), by (rule, start, split, end) and by (candidate,): sums over trees."""
+    """Compute μ by (a, start, end), by (rule, start, split, end) and by (candidate,)."""
     spans: Marginal = {}
     rules: Marginal = {}
     words: Marginal = {}
@@ -99,7 +99,7 @@ def as_tree(tables: Tables, words: Sequence[str], derivation: Derivation) -> Tre
 
 
 def recursive_inside(tables: Tables, emissions: Emissions) -> float:
-    """p(x), by memoized recursion over (symbol, span) with dense tensors and no scaling."""
+    """Compute p(x) by memoized recursion over (symbol, span) with dense tensors and no scaling."""
     rules = tables.grammar.rules.tolist()
     dense = [tables.dense(r) for r in range(len(rules))]
 
@@ -123,7 +123,7 @@ def recursive_inside(tables: Tables, emissions: Emissions) -> float:
 
 
 def log_inside(tables: Tables, emissions: Emissions) -> float:
-    """log p(x) of tables without negative numbers, in logs throughout."""
+    """Compute log p(x) of tables without negative numbers, in logs throughout."""
     length, offset = emissions.length, tables.root_offset
     with np.errstate(divide="ignore"):  # log 0 is -inf here
         dense = [np.log(tables.dense(r)) for r in range(tables.grammar.n_rules)]
@@ -166,7 +166,7 @@ class Pcfg:
         self.roots = roots
 
     def inside(self, tokens: Sequence[str]) -> float:
-        """p(x)."""
+        """Compute p(x)."""
         n = len(tokens)
         chart: dict[tuple[int, int, str], float] = {}
         for i, token in enumerate(tokens):
@@ -182,7 +182,7 @@ class Pcfg:
         return sum(p * chart.get((0, n, a), 0.0) for a, p in self.roots.items())
 
     def viterbi(self, tokens: Sequence[str]) -> tuple[float, Tree]:
-        """The probability of the most probable tree, and that tree; there must be one."""
+        """Return the probability of the most probable tree, and that tree. There must be one."""
         n = len(tokens)
         best: dict[tuple[int, int, str], tuple[float, Tree]] = {}
         for i, token in enumerate(tokens):

@@ -1,5 +1,4 @@
-"""EM on trees by enumeration of all latent states, dense tensors, no scaling: slow, and apart from
-the code it checks."""
+"""EM on trees by enumeration of all latent states: slow, without scaling, apart from the code."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -30,7 +29,7 @@ def nodes_of(tree: Tree) -> list[Tree]:
 
 
 def step(dense: Dense, trees: Sequence[Tree]) -> tuple[Dense, float]:
-    """The next parameters, and log p(trees) under these."""
+    """Return the next parameters, and log p(trees) under these."""
     t = {rule: np.zeros_like(tensor) for rule, tensor in dense.t.items()}
     q = {word: np.zeros_like(row) for word, row in dense.q.items()}
     pi = {a: np.zeros_like(column) for a, column in dense.pi.items()}
@@ -45,7 +44,7 @@ def step(dense: Dense, trees: Sequence[Tree]) -> tuple[Dense, float]:
 
 
 def _assignments(dense: Dense, tree: Tree) -> list[tuple[dict[int, int], float]]:
-    """Every way to give the nodes states, and the probability of tree and states."""
+    """List all ways to give the nodes states, with the probability of tree and states."""
     nodes = nodes_of(tree)
     found = []
     for choice in product(*(range(len(dense.pi[node.label])) for node in nodes)):

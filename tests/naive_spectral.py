@@ -43,7 +43,7 @@ class Node:
 
 
 def nodes_of(tree: Tree) -> list[Node]:
-    """Post-order: left subtree, right subtree, node."""
+    """List the nodes in post-order: left subtree, right subtree, node."""
     found: list[Node] = []
 
     def visit(subtree: Tree, parent: Node | None, start: int) -> Node:
@@ -62,7 +62,7 @@ def nodes_of(tree: Tree) -> list[Node]:
 
 
 def head_of_children(label: str, children: Sequence[str]) -> int:
-    """Which of an n-ary production's children is the head."""
+    """Find the head among the children of an n-ary production."""
     groups = [group.split() for group in ENGLISH.get(label, FALLBACK).split(", ")]
     side = groups[0][0]
     content = [c for c in children if any(x.isalpha() for x in c)]
@@ -77,7 +77,7 @@ def head_of_children(label: str, children: Sequence[str]) -> int:
 
 
 def parts(node: Node) -> list[Node]:
-    """The children of the n-ary production that a node begins."""
+    """List the children of the n-ary production that a node begins."""
     found: list[Node] = []
     for child in node.children:
         found += parts(child) if is_intermediate(child.label) else [child]
@@ -85,7 +85,7 @@ def parts(node: Node) -> list[Node]:
 
 
 def head(node: Node) -> Node:
-    """The head leaf."""
+    """Find the head leaf."""
     if node.tree.word is not None:
         return node
     if is_intermediate(node.label):
@@ -108,7 +108,7 @@ def bucket(words: int) -> int:
 
 
 def above(node: Node) -> Hashable:
-    """The rule above a node, the node marked in it."""
+    """Describe the rule above a node, with the node marked in it."""
     if node.parent is None:
         return None
     marked = [child.label + "*" * (child is node) for child in node.parent.children]
@@ -174,7 +174,7 @@ def outside_features(node: Node) -> dict[str, Hashable]:
 
 
 def smoothed(z: np.ndarray, y2: np.ndarray, y3: np.ndarray, h, f2, f3, weight: float) -> np.ndarray:
-    """NAACL 3.2, a formula a line."""
+    """Smooth a moment as NAACL 3.2 does, one formula per line."""
     n = len(z)
     e = sum(np.einsum("i,j,k->ijk", *row) for row in zip(z, y2, y3, strict=True)) / n
     e12 = sum(np.outer(a, b) for a, b in zip(z, y2, strict=True)) / n

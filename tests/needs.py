@@ -1,4 +1,4 @@
-"""What tests need and may not find: skipped by people without it, a failure in CI."""
+"""Skip a test that lacks something, or fail it in CI."""
 
 import os
 from typing import NoReturn

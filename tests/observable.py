@@ -41,7 +41,7 @@ OutsideFeatures = Callable[[Outside | None], Features]
 
 @dataclass(frozen=True, eq=False)
 class Moments:
-    """What the observable form is made of, per symbol a, rule a → b c and entry a → x.
+    """The moments of the observable form, per symbol a, rule a → b c and entry a → x.
 
     omega[a]   Ω^a = E[φ(T₁) ψ(O)ᵀ | A₁ = a]                            (d_a, d'_a)
     rules[r]   E[⟦R₁ = a → b c⟧ ψ(O) ⊗ φ(T₂) ⊗ φ(T₃) | A₁ = a]          (d'_a, d_b, d_c)
@@ -56,7 +56,7 @@ class Moments:
 
 
 def observable_form(grammar: Grammar, moments: Moments, states: Sequence[int] | Ints) -> Tables:
-    """C, c∞ and c¹ of equations 14-16, with m_a = states[a]."""
+    """Compute C, c∞ and c¹ of equations 14-16, with m_a = states[a]."""
     projections = [
         _projections(name, omega, int(m))
         for name, omega, m in zip(grammar.symbols, moments.omega, states, strict=True)
@@ -76,7 +76,7 @@ def observable_form(grammar: Grammar, moments: Moments, states: Sequence[int] | 
 
 
 def _projections(symbol: str, omega: Doubles, m: int) -> tuple[Doubles, Doubles]:
-    """U and V Σ⁻¹ of the m largest singular values of Ω^a (figure 8)."""
+    """Compute U and V Σ⁻¹ of the m largest singular values of Ω^a (figure 8)."""
     u, sigma, vt = np.linalg.svd(omega, full_matrices=False)
     # Below this a singular value is rounding error: the bound of numpy.linalg.matrix_rank.
     zero = sigma.max(initial=0.0) * max(omega.shape) * np.finfo(np.float64).eps
@@ -111,10 +111,9 @@ class Examples:
     root: Sequence[Ints]
 
     def moments(self, weights: Doubles) -> Moments:
-        """Means over nodes, tree t counted weights[t] times.
+        """Average over nodes, with tree t counted weights[t] times.
 
-        Weights are the trees' counts in a sample or, for moments that are exact, their
-        probabilities.
+        Weights are the trees' counts in a sample or, for exact moments, their probabilities.
         """
         grammar = self.grammar
         of_node = [weights[tree] for tree in self.tree]
@@ -154,7 +153,7 @@ class Examples:
 def examples(
     grammar: Grammar, trees: Iterable[Tree], inside: InsideFeatures, outside: OutsideFeatures
 ) -> Examples:
-    """Every node of s-trees that the grammar can build, with features `inside` and `outside`."""
+    """Collect every node of s-trees that the grammar can build, with these features."""
     collected = _Collected(grammar, inside, outside)
     for tree in trees:
         collected.add(tree)
@@ -196,7 +195,7 @@ class _Collected:
         self.n_trees += 1
 
     def _add_node(self, node: Tree, context: Outside | None) -> int:
-        """The node's row among the nodes of its symbol."""
+        """Add a node, and return its row among the nodes of its symbol."""
         a = self._symbol(node)
         row = len(self.tree[a])
         self.tree[a].append(self.n_trees)
@@ -250,7 +249,7 @@ def _unknown(what: str) -> TrainingError:
 
 
 def _matrix(rows: Sequence[Features]) -> Doubles:
-    """Feature vectors as rows, a column per feature in the order of their first appearance."""
+    """Stack feature vectors as rows, with columns in the order of their first appearance."""
     column: dict[Hashable, int] = {}
     for features in rows:
         for feature in features:

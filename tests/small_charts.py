@@ -46,7 +46,7 @@ class Case:
 
 
 def coarse_of(tables: Tables) -> Coarse:
-    """The coarse pass of m = 1 tables whose every preterminal is a tag, all of them alike."""
+    """Build the coarse pass of m = 1 tables in which every preterminal is a tag."""
     grammar = tables.grammar
     tags = grammar.n_symbols - grammar.n_internal
     context = ContextTables(
@@ -59,7 +59,7 @@ def coarse_of(tables: Tables) -> Coarse:
 
 
 def random_coarse(rng: Generator, grammar: Grammar) -> Tables:
-    """m = 1 tables with every rule and, often, every root possible."""
+    """Draw m = 1 tables with every rule and, often, every root possible."""
     roots = rng.random(grammar.n_symbols) * (rng.random(grammar.n_symbols) < 0.8)
     roots[0] = rng.random() + 0.1
     return coarse_tables(grammar, rng.random(grammar.n_rules) + 0.05, roots)
@@ -92,13 +92,13 @@ def cases(draw: Any, max_words: int = 5, members: int = 1) -> Case:
 
 
 def item_keys(chart: kernels.Chart) -> list[Key]:
-    """(symbol, start, end) of every item."""
+    """List (symbol, start, end) of every item."""
     columns = chart.symbol.tolist(), chart.start.tolist(), chart.end.tolist()
     return list(zip(*columns, strict=True))
 
 
 def edge_keys(chart: kernels.Chart) -> list[Key]:
-    """(rule, start, split, end) of every edge."""
+    """List (rule, start, split, end) of every edge."""
     above = np.repeat(np.arange(len(chart.symbol)), np.diff(chart.edge_start))
     columns = (chart.rule, chart.start[above], chart.end[chart.left], chart.end[above])
     return list(zip(*(column.tolist() for column in columns), strict=True))
@@ -117,7 +117,7 @@ class Exact:
 
 
 def exact(tables: Tables, emissions: Emissions) -> Exact:
-    """All that the exact engine says of a sentence."""
+    """Compute the exact engine's results for a sentence."""
     marginals = outside(inside(tables, emissions))
     n = emissions.length
     items: dict[Key, float] = {}
@@ -133,7 +133,7 @@ def exact(tables: Tables, emissions: Emissions) -> Exact:
 
 
 def magnitudes(tables: Tables) -> Tables:
-    """The tables without signs: their sums bound what sums over the tables pass through."""
+    """Return the tables without signs, whose sums bound what sums over the tables pass through."""
     sides = ("parent", "left", "right", "c_inf", "c_one")
     return replace(tables, **{side: np.abs(getattr(tables, side)) for side in sides})
 
@@ -156,7 +156,7 @@ def roundings(tables: Tables, chart: kernels.Chart) -> int:
 
 @contextmanager
 def interpreted() -> Iterator[None]:
-    """Kernels run as the Python they are written in: faults of arithmetic raise, lines count."""
+    """Run kernels as plain Python, so that arithmetic faults raise and coverage counts lines."""
     with pytest.MonkeyPatch.context() as patch:
         for name, kernel in list(vars(kernels).items()):
             if hasattr(kernel, "py_func"):

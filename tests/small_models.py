@@ -17,13 +17,13 @@ SMALL = Path(__file__).resolve().parents[1] / "examples" / "small.mrg"
 
 @cache
 def trees() -> tuple[Tree, ...]:
-    """The treebank, normalized."""
+    """Read the treebank, normalized."""
     return tuple(tree for tree in map(normalize, read(SMALL)) if tree is not None)
 
 
 @cache
 def counts(horizontal: int = 1, rare_threshold: int = 3) -> Model:
-    """The treebank's PCFG, with the grammar of bare intermediate symbols behind it."""
+    """Train the treebank's PCFG, with a fallback grammar of bare intermediate symbols."""
     config = TrainingConfig(
         horizontal=1 if horizontal else 0,
         sibling_threshold=2,
@@ -35,7 +35,7 @@ def counts(horizontal: int = 1, rare_threshold: int = 3) -> Model:
 
 @cache
 def spectral(members: int = 1, horizontal: int = 1) -> Model:
-    """Four states a symbol, one seed a member."""
+    """Train a spectral model with four states per symbol and one seed per member."""
     config = TrainingConfig(
         horizontal=1 if horizontal else 0,
         sibling_threshold=2,
@@ -46,12 +46,12 @@ def spectral(members: int = 1, horizontal: int = 1) -> Model:
 
 @cache
 def parser(members: int = 1) -> Parser:
-    """A parser of the spectral model."""
+    """Create a parser of the spectral model."""
     return Parser(spectral(members))
 
 
 def from_real_trees(treebanks: Path, estimator: str, folder: Path) -> Model:
-    """Eight states a symbol, from the first 1,500 trees of gum/train."""
+    """Train a model with eight states per symbol on the first 1,500 trees of gum/train."""
     bank = folder / "gum.mrg"
     first = islice(read(treebanks / "gum" / "train.mrg"), 1500)
     bank.write_text("\n".join(map(write, first)), encoding="utf-8")
@@ -59,7 +59,7 @@ def from_real_trees(treebanks: Path, estimator: str, folder: Path) -> Model:
 
 
 def real_sentences(treebanks: Path, least: int, most: int, count: int) -> list[tuple[str, ...]]:
-    """The first sentences of gum/dev with so many words."""
+    """Return the first sentences of gum/dev with lengths in this range."""
     found = (
         tuple(tree.tokens()) for tree in map(normalize, read(treebanks / "gum" / "dev.mrg")) if tree
     )

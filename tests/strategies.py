@@ -1,4 +1,4 @@
-"""Hypothesis strategies: trees as treebanks have them, and as nobody would wish them."""
+"""Hypothesis strategies for trees, both ordinary and very odd ones."""
 
 from hypothesis import strategies as st
 
@@ -45,17 +45,17 @@ _BRACKETABLE = st.characters(exclude_characters=" \t\n\r\f\v()")
 
 
 def labels() -> st.SearchStrategy[str]:
-    """Labels that brackets can hold."""
+    """Draw labels that brackets can hold."""
     return st.sampled_from(NASTY_LABELS) | st.text(_BRACKETABLE, min_size=1, max_size=5)
 
 
 def words() -> st.SearchStrategy[str]:
-    """Words that brackets can hold."""
+    """Draw words that brackets can hold."""
     return st.sampled_from(NASTY_WORDS) | st.text(_BRACKETABLE, min_size=1, max_size=5)
 
 
 def chain(above: list[str], tree: Tree) -> Tree:
-    """The tree under a unary chain of labels, top first."""
+    """Put a tree under a unary chain of labels, top first."""
     for label in reversed(above):
         tree = Tree(label, (tree,))
     return tree
@@ -70,13 +70,13 @@ def _grow(trees: st.SearchStrategy[Tree]) -> st.SearchStrategy[Tree]:
 
 
 def trees() -> st.SearchStrategy[Tree]:
-    """Trees with labels that brackets can hold everywhere, so that brackets can hold the tree."""
+    """Draw trees that brackets can hold."""
     leaves = st.builds(lambda label, word: Tree(label, (), word), labels(), words())
     return st.recursive(leaves, _grow, max_leaves=12)
 
 
 def treebank_trees() -> st.SearchStrategy[Tree]:
-    """Such trees, most of them under an unlabelled bracket, ROOT or TOP, as treebanks wrap them."""
+    """Draw trees of treebanks, most of them under an unlabelled bracket, ROOT or TOP."""
     wrapped = st.builds(
         Tree,
         st.sampled_from(("", "ROOT", "TOP")),

@@ -15,7 +15,7 @@ WORDS = ("x", "y")
 def random_grammar(
     rng: Generator, n_internal: int = 2, n_preterminals: int = 2, n_rules: int = 5
 ) -> Grammar:
-    """A grammar over WORDS whose first symbol derives the first word any number of times over."""
+    """Draw a grammar over WORDS whose first symbol derives the first word any number of times."""
     n = n_internal + n_preterminals
     rules = {(a, *rng.integers(n_internal, n, 2).tolist()) for a in range(n_internal)}
     rules.add((0, 0, n_internal))
@@ -34,7 +34,7 @@ def random_grammar(
 def random_tables(
     rng: Generator, grammar: Grammar, max_states: int, *, signed: bool, max_terms: int | None = None
 ) -> Tables:
-    """Tables of random numbers: dense tensors, or sums of up to max_terms rank-one terms."""
+    """Draw tables of random numbers: dense tensors, or sums of up to max_terms rank-one terms."""
     states = rng.integers(1, max_states + 1, grammar.n_symbols)
 
     def numbers(*shape: int) -> Doubles:
@@ -55,7 +55,7 @@ def random_tables(
 
 
 def random_emissions(rng: Generator, grammar: Grammar, tokens: Sequence[str]) -> Emissions:
-    """The literal emissions of the tokens, with random weights."""
+    """Return the literal emissions of the tokens, with random weights."""
     literal = literal_emissions(grammar, tokens)
     weight = rng.random(len(literal.entry)) + 0.5
     return Emissions(literal.start, literal.symbol, literal.entry, weight)
@@ -64,7 +64,10 @@ def random_emissions(rng: Generator, grammar: Grammar, tokens: Sequence[str]) ->
 def random_lpcfg(
     rng: Generator, grammar: Grammar, states: Sequence[int], *, sharpness: float = 1.0
 ) -> Tables:
-    """A proper L-PCFG (t, q, π). Small `sharpness` makes its distributions far from uniform."""
+    """Draw a proper L-PCFG (t, q, π).
+
+    With small `sharpness`, distributions are far from uniform.
+    """
     rules, entries = grammar.rules.tolist(), grammar.entries.tolist()
     shapes = [tuple(states[s] for s in rule) for rule in rules]
     t = [rng.gamma(sharpness, size=shape) for shape in shapes]
@@ -85,7 +88,7 @@ def random_lpcfg(
 
 
 def random_bases(rng: Generator, states: Sequence[int]) -> list[Doubles]:
-    """Random invertible matrices G^a with singular values in [1/2, 2]."""
+    """Draw random invertible matrices G^a with singular values in [1/2, 2]."""
     bases = []
     for m in states:
         u, _ = np.linalg.qr(rng.normal(size=(m, m)))
@@ -95,7 +98,7 @@ def random_bases(rng: Generator, states: Sequence[int]) -> list[Doubles]:
 
 
 def absolute(tables: Tables) -> Tables:
-    """The magnitudes of C, c∞ and c¹: what sums over the tables could reach without cancelling."""
+    """Return the magnitudes of C, c∞ and c¹, which sums could reach without cancelling."""
     grammar = tables.grammar
     return Tables.from_dense(
         grammar,
@@ -107,7 +110,7 @@ def absolute(tables: Tables) -> Tables:
 
 
 def change_basis(tables: Tables, bases: Sequence[Doubles]) -> Tables:
-    """C(y¹, y²) = (T(y¹ G^b, y² G^c)) (G^a)⁻¹, c∞ = q (G^a)⁻¹, c¹ = G^a π (theorem 3)."""
+    """Compute C(y¹, y²) = (T(y¹ G^b, y² G^c)) (G^a)⁻¹, c∞ = q (G^a)⁻¹, c¹ = G^a π (theorem 3)."""
     inverse = [np.linalg.inv(basis) for basis in bases]
     grammar = tables.grammar
     tensors = [
@@ -123,7 +126,7 @@ def change_basis(tables: Tables, bases: Sequence[Doubles]) -> Tables:
 
 @st.composite
 def charts(draw: Any, max_words: int = 4) -> tuple[Tables, Emissions]:
-    """Tables of any signs, dense or of few terms, and a short sentence."""
+    """Draw tables of any signs, dense or of few terms, and a short sentence."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     grammar = random_grammar(rng, draw(st.integers(1, 2)), draw(st.integers(1, 2)), 4)
     max_terms = draw(st.sampled_from([None, 3]))

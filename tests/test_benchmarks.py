@@ -18,7 +18,7 @@ from tests.small_models import SMALL
 
 
 def flipped(model: Model) -> Model:
-    """The same model with the other sign: p(x) < 0 always."""
+    """Return the same model with the other sign, so that p(x) < 0 always."""
     (member,) = model.members
     return replace(model, members=(replace(member, c_one=-member.c_one),))
 
@@ -83,7 +83,7 @@ def test_spectral_tables_fill_their_place_in_a_file(
 
 @pytest.fixture
 def learnable(data: Path) -> Path:
-    """So many trees that some are held out."""
+    """Write a treebank large enough for some trees to be held out."""
     bank = data / "small" / "train.mrg"
     bank.write_text(SMALL.read_text(encoding="utf-8") * 8, encoding="utf-8")
     return data

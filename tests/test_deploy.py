@@ -22,7 +22,7 @@ KUBERNETES = "1.32"
 
 
 def run(*command: str | Path) -> str:
-    """What a command prints; it must succeed."""
+    """Run a command that must succeed, and return what it prints."""
     done = subprocess.run(
         [str(one) for one in command], cwd=ROOT, capture_output=True, text=True, check=False
     )
@@ -31,12 +31,12 @@ def run(*command: str | Path) -> str:
 
 
 def tool(name: str) -> Path:
-    """A tool of the development environment."""
+    """Find a tool of the development environment."""
     return Path(sys.executable).parent / name
 
 
 def system(name: str) -> str:
-    """A tool of the system."""
+    """Find a tool of the system."""
     found = shutil.which(name)
     if found is None:
         pytest.skip(f"no {name} here: install it to check this too")
@@ -61,7 +61,7 @@ def test_compose_file_is_clean_and_confined() -> None:
 
 @pytest.fixture(scope="session", params=OVERLAYS)
 def manifests(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """All objects of an overlay, in a file."""
+    """Write all objects of an overlay into a file."""
     text = run(system("kubectl"), "kustomize", DEPLOY / "overlays" / request.param)
     path = tmp_path_factory.mktemp("manifests") / f"{request.param}.yaml"
     path.write_text(text)

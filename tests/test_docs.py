@@ -37,7 +37,7 @@ sys.stdout.write(urllib.request.urlopen(request).read().decode())
 
 
 def blocks(page: Path) -> Iterator[str]:
-    """The fenced blocks of a page that hold commands or a session."""
+    """Yield the fenced blocks of a page that hold commands or a session."""
     text = page.read_text(encoding="utf-8")
     for language, block in re.findall(r"^```(\w*)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL):
         if language in ("", "sh", "console"):
@@ -45,7 +45,7 @@ def blocks(page: Path) -> Iterator[str]:
 
 
 def sessions(page: Path) -> list[tuple[str, list[str]]]:
-    """The commands behind `$` on a page, each with the lines that it is shown to print."""
+    """List the commands behind `$` on a page, each with the lines that it is shown to print."""
     found: list[tuple[str, list[str]]] = []
     for block in blocks(page):
         if "$ " not in block:
@@ -79,7 +79,7 @@ def shows(shown: list[str], printed: list[str]) -> bool:
 
 @pytest.fixture(scope="module")
 def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
-    """An environment with `lpcfg`, a store that has `en`, and a `curl` that finds the service."""
+    """Set up an environment with `lpcfg`, a store with `en`, and a `curl` for the service."""
     folder = tmp_path_factory.mktemp("shell")
     shutil.copytree(ROOT / "model_store" / "en", folder / "store" / "en")
     with Process("en", ROOT / "model_store") as process:

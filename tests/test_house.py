@@ -85,6 +85,10 @@ SETTINGS_ONLY = {"web", "cli", "api"}
 PICKLERS = {"pickle", "cPickle", "cloudpickle", "dill", "joblib", "marshal", "shelve"}
 LARGEST_FILE = 5_000_000  # bytes; only models may be larger
 LONG_FUNCTION = 35  # lines
+# A docstring says what is done, beginning with a verb; none of these words begins such a sentence.
+RIDDLES = re.compile(r"(What|Who|Whose|Whether|That|Where|So many|Such|Nothing|Nobody)\b")
+DOCUMENTED = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+MOST_WORDS = 12  # in the name of a test
 
 
 @cache
@@ -356,3 +360,31 @@ def pins(name: str) -> dict[str, str]:
 
 def plain_name(requirement: str) -> str:
     return re.split(r"[^A-Za-z0-9._-]", requirement)[0].lower().replace("_", "-")
+
+
+def python_files() -> Iterator[tuple[str, ast.Module]]:
+    """Every Python file of the project, parsed, with its path."""
+    for path in sorted(ROOT.glob("*/**/*.py")):
+        name = path.relative_to(ROOT).as_posix()
+        if name.startswith(("service/lpcfg/", "tests/", "benchmarks/")):
+            yield name, ast.parse(path.read_text(encoding="utf-8"), name)
+
+
+def test_docstrings_say_what_is_done() -> None:
+    assert not [
+        f"{name}:{node.body[0].lineno}"
+        for name, tree in python_files()
+        for node in ast.walk(tree)
+        if isinstance(node, DOCUMENTED) and RIDDLES.match(ast.get_docstring(node) or "")
+    ]
+
+
+def test_names_of_tests_have_at_most_twelve_words() -> None:
+    assert not [
+        f"{name}:{node.lineno} {node.name}"
+        for name, tree in python_files()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef)
+        and node.name.startswith("test_")
+        and len(node.name.split("_")) - 1 > MOST_WORDS
+    ]

@@ -1,4 +1,4 @@
-"""What a parser accepts, and what its answers can do."""
+"""A parser accepts text, tokens and sentences, and its answers iterate, print and draw."""
 
 import subprocess
 import sys

@@ -71,7 +71,7 @@ def wait_for(happened: Callable[[], bool]) -> None:
 
 
 def holds_interrupts_back(process: int) -> bool:
-    """Whether a process has come as far as the first line of this package."""
+    """Return True once a process has run the first line of this package."""
     status = Path(f"/proc/{process}/status").read_text(encoding="ascii")
     found = re.search(r"SigBlk:\s*(\w+)", status)
     return found is not None and bool(int(found[1], 16) >> (signal.SIGINT - 1) & 1)
@@ -116,7 +116,7 @@ def on_a_terminal(arguments: Sequence[str], pause: float) -> tuple[int, str]:
 
 
 def check_results(name: str, out: str) -> None:
-    """What a command printed before it ended is whole."""
+    """Check that whatever a command printed before it ended is complete."""
     assert out == "" or out.endswith("\n")
     if name == "parse":
         assert len({parse_tree(line) for line in out.splitlines()}) <= 1

@@ -44,7 +44,7 @@ def crc(text: str) -> int:
 
 
 def facts(word: str, known: bool) -> dict[str, int]:
-    """What the documentation says of a word's codes."""
+    """Compute a word's codes as the documentation describes them."""
     low, looks = word.lower(), "s " + shape(word)
     found = {"word": "w " + word if known else looks, "lower": "l " + low if known else "s"}
     found |= {f"last{n}": f"-{n} {low[max(len(low) - n, 0) :]}" for n in (1, 2, 3, 4, 5)}

@@ -870,7 +870,7 @@ def test_published_files_carry_no_write_permission(tmp_path: Path) -> None:
 
 
 def abandoned(place: Path, name: str, days: float = 0) -> Path:
-    """What a publish killed so many days ago left."""
+    """Create what a publish leaves that was killed so many days ago."""
     folder = place / "en" / name
     folder.mkdir(parents=True)
     (folder / "CARD.md").touch()

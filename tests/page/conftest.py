@@ -73,7 +73,7 @@ class Reader:
         self.page.wait_for_selector("#analysis[aria-busy=false]")
 
     def parse(self, text: str, **options: object) -> dict[str, Any]:
-        """What the service says of a text, with nothing between."""
+        """Ask the service itself to parse a text."""
         answer = self.page.request.post(
             f"{self.origin}/v1/parse", data={"text": text, "k": 1, **options}
         )

@@ -1,4 +1,4 @@
-"""What is wrong is said in words; waiting shows; nothing said by the service is run as markup."""
+"""The page explains problems, shows that it waits, and never runs markup from the service."""
 
 import json
 import re

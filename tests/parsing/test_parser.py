@@ -68,7 +68,7 @@ SENTENCES = [Sentence(tuple(tree.tokens())) for tree in small_models.trees()]
 
 
 def check_answer(asked: Sentence, analysis: Analysis) -> None:
-    """What holds of every answer."""
+    """Check what every answer must satisfy."""
     assert analysis.sentence is asked
     assert (analysis.reason is None) == (analysis.status == "parsed")
     assert [token.text for token in analysis.tokens] == list(asked.tokens)

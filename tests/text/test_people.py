@@ -1,4 +1,4 @@
-"""What people type, answered by the default model: golden/people.json says what must hold."""
+"""The default model answers everyday texts; golden/people.json lists what must hold."""
 
 import json
 import math

@@ -224,7 +224,7 @@ def test_sentences(text: str, expected: list[str]) -> None:
     assert sentences(text) == expected
 
 
-def test_sentences_that_begin_with_a_letter_in_parentheses_do_not_swallow_the_rest() -> None:
+def test_a_letter_in_parentheses_does_not_hide_later_sentence_ends() -> None:
     text = "(A) A map of it. The region is covered. It holds 14 exons. A cluster is shown."
     assert len(segment(text)) == 4
 
@@ -246,7 +246,7 @@ def test_long_paragraphs_are_cut_where_their_sentences_end() -> None:
     }
 
 
-def test_a_sentence_beyond_all_measure_is_cut_between_words_where_it_has_any() -> None:
+def test_an_extremely_long_sentence_is_cut_between_words() -> None:
     assert [len(s.text) for s in segment("a" * 40_000)] == [16_384, 16_384, 7_232]
     text = "abc def " * 4096
     assert {t.text for s in segment(text) for t in s.tokens} == {"abc", "def"}
@@ -295,7 +295,7 @@ def nasty_strings(count: int) -> list[str]:
 
 
 def lost_or_moved(text: str, result: list[TokenizedSentence]) -> str | None:
-    """What is wrong with the places of sentences and tokens, if anything."""
+    """Describe faults in the places of sentences and tokens, if there are any."""
     position = 0
     for sentence in result:
         if text[sentence.start : sentence.end] != sentence.text or not sentence.tokens:
@@ -370,7 +370,7 @@ def test_four_times_a_hostile_text_takes_at_most_six_times_as_long(unit: str) ->
     assert growth(unit, 40_000) <= 6
 
 
-def test_a_megabyte_of_prose_takes_at_most_six_times_as_long_as_a_quarter() -> None:
+def test_time_grows_at_most_slightly_faster_than_the_text() -> None:
     assert growth(PROSE, 250_000) <= 6
 
 

@@ -224,7 +224,7 @@ def test_single_precision_learns_the_same(small: Examples) -> None:
 
 
 def test_known_states_are_counted(small: Examples) -> None:
-    """Where all states are known, expected counts are counts and one step is enough."""
+    """With all states known, expected counts are counts and one step is enough."""
     forest, grammar, node_entry = small.forest, small.grammar, small.node_entry
     corpus = Corpus(small)
     state = (np.arange(forest.n_nodes) % 2).astype(np.int32)

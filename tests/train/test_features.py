@@ -93,7 +93,7 @@ def test_the_documented_examples_of_all_templates_are_of_figure_1() -> None:
 
 
 def same_partition(numbers: np.ndarray, descriptions: list[Hashable]) -> bool:
-    """Whether numbers are equal exactly where descriptions are."""
+    """Return True if numbers are equal exactly where descriptions are."""
     pairs = set(zip(numbers.tolist(), descriptions, strict=True))
     return len(pairs) == len(set(numbers.tolist())) == len(set(descriptions))
 

@@ -1,4 +1,4 @@
-"""What training spends: measured per stage, told as JSON and as a table."""
+"""Training measures each of its stages, and reports them as JSON and as a table."""
 
 import json
 import subprocess

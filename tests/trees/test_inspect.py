@@ -1,4 +1,4 @@
-"""What is found in a treebank before training."""
+"""Treebanks are checked and counted before training."""
 
 import io
 

@@ -32,7 +32,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def parser(store: Path) -> Parser:
-    """What the service is to answer with."""
+    """The parser whose answers the service must give."""
     return Parser.load("small", store)
 
 

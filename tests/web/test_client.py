@@ -133,7 +133,7 @@ def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 
 def models_of(answers: Answers, retries: int) -> object:
-    """What the sync client has, and the async one too."""
+    """Ask both the synchronous and the asynchronous client."""
     with Client(retries=retries, transport=httpx.MockTransport(answers)) as client:
         return client.models()
 

@@ -75,7 +75,7 @@ def test_every_allowed_request_has_a_documented_answer(described: Any, operation
 
 
 def decided(answer: Any) -> bool:
-    """Whether it is 200; else it must be a problem of the client's."""
+    """Check that the answer is 200, or a problem of the client's, and return which."""
     if answer.status_code == 200:
         return True
     assert 400 <= answer.status_code < 500, answer.text

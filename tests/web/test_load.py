@@ -77,7 +77,7 @@ def test_300_slow_clients_are_closed_without_delaying_others(store: Path) -> Non
 
 
 def is_closed(client: socket.socket, by: float) -> bool:
-    """Whether the service has closed this connection, waiting until then at most."""
+    """Wait for the service to close this connection, and return True if it does in time."""
     with client:
         client.settimeout(max(by - time.monotonic(), 0.001))
         try:

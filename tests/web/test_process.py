@@ -197,7 +197,7 @@ def wait_for(condition: object, seconds: float = 10.0) -> float:
 
 
 def idle_within(process: Process, seconds: float) -> bool:
-    """Whether nothing is worked on after so long, twice that on a machine that has other work."""
+    """Return True if nothing is being worked on after so many seconds (or twice that, if busy)."""
     return wait_for(lambda: queued(process) == 0) < 2 * seconds
 
 
@@ -236,7 +236,7 @@ def test_a_missing_model_ends_the_command_at_once(store: Path, model: str) -> No
 
 
 def refusal(store: Path, *given: str, before: str = "") -> str:
-    """What `lpcfg serve` says of an address it cannot listen on; `before` is run before it."""
+    """Return what `lpcfg serve` says of an address it cannot listen on; run `before` first."""
     command = ["serve", "--model", "small", "--store", str(store), *given]
     code = f"import errno, socket, sys\nfrom lpcfg.cli import main\n{before}\nsys.exit(main())"
     run = subprocess.run(

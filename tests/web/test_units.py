@@ -153,7 +153,7 @@ def test_errors_in_a_file_of_keys_do_not_repeat_the_keys(tmp_path: Path, line: s
 
 
 def run(threads: int, *lines: list[Task]) -> list[list[bytes] | BaseException]:
-    """What lines of tasks get, all submitted at once."""
+    """Submit lines of tasks at once, and return their results."""
 
     async def work() -> list[list[bytes] | BaseException]:
         workers = Workers(threads, Admission(threads, 8, 1.0))

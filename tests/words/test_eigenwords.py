@@ -161,7 +161,7 @@ READ = [
 
 
 def sentences_of(text: Corpus) -> list[list[str]]:
-    """What a corpus has read, from its blocks."""
+    """Return what a corpus has read, from its blocks."""
     words = sorted(text.counts())
     names = [*words, "?", "|"]
     numbers = [place for block in text.blocks(words) for place in block[1:]]

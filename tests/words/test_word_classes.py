@@ -53,7 +53,7 @@ def test_rounds_of_k_means_bring_points_nearer_to_their_centres() -> None:
     assert spread(20) < spread(1)
 
 
-def test_words_of_a_class_have_near_vectors_and_class_0_has_the_first_word() -> None:
+def test_words_of_a_class_are_near_and_class_0_has_the_first() -> None:
     rng = np.random.default_rng(4)
     points, truth = blobs(rng, 60, 3)
     words = Eigenwords(tuple(f"{chr(97 + k % 26)}{chr(97 + k // 26)}" for k in range(60)), points)

@@ -1,4 +1,4 @@
-"""What theory says of eigenwords, on exact moments of HMMs and against slow twins."""
+"""Theorems about eigenwords, on exact moments of HMMs and against slow twins."""
 
 from collections.abc import Sequence
 

@@ -22,7 +22,7 @@ _SHOW_CURSOR = b"\r\x1b[?25h\x1b[K"  # progress bars hide it
 
 
 class _Gentle:
-    """What the first interrupt does instead of ending the process, where a command has set it."""
+    """A command's own function to call at the first interrupt, instead of ending the process."""
 
     end: Callable[[], None] | None = None
     happened = False

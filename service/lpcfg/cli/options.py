@@ -11,14 +11,14 @@ from lpcfg.errors import LpcfgError
 
 
 class Tags(StrEnum):
-    """Whose tags a parser uses."""
+    """The tags that a parser uses: its own or the gold ones."""
 
     PREDICTED = "predicted"
     GOLD = "gold"
 
 
 class Objective(StrEnum):
-    """What the best tree maximises."""
+    """The objectives that the best tree can maximise."""
 
     MAX_RULE = "max-rule"
     MAX_MARGINAL = "max-marginal"
@@ -27,7 +27,7 @@ class Objective(StrEnum):
 
 @contextmanager
 def wrong_usage(option: str | None = None) -> Iterator[None]:
-    """What is refused inside was given as an option, so that the command was not understood."""
+    """Report a refused option as wrong usage: the command was not understood."""
     try:
         yield
     except LpcfgError as error:

@@ -1,4 +1,4 @@
-"""What people type or pipe in, as sentences."""
+"""Turn text that people type or pipe in into sentences."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace

@@ -1,4 +1,4 @@
-"""What people and scripts see: results on stdout, everything else on stderr."""
+"""Write results to stdout, and everything else to stderr."""
 
 import json
 import os

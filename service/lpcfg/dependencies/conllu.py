@@ -39,7 +39,7 @@ class Sentence:
 
     @cached_property
     def has_heads(self) -> bool:
-        """Whether every word has a head; a file to be parsed has `_` there."""
+        """True if every word has a head. Files to be parsed have `_` there."""
         return all(row[HEAD] != "_" for row in self.words)
 
     @cached_property
@@ -77,7 +77,7 @@ class Sentence:
 
     @cached_property
     def offsets(self) -> tuple[tuple[int, int], ...]:
-        """Where each word stands in `text`; empty where the text does not hold the words.
+        """The span of each word in `text`, or nothing if the text does not hold the words.
 
         Words of a multiword token share its span, unless their forms put together are the token.
         """

@@ -143,7 +143,7 @@ def mixed(key: Any, value: Any) -> Any:
 
 @njit(cache=True, nogil=True, inline="always")
 def place_of(keys: Keys, key: Any) -> Any:
-    """Where a key stands in an open table whose size is a power of two, -1: nowhere."""
+    """Find the place of a key in an open table whose size is a power of two, or -1."""
     mask = np.uint64(len(keys) - 1)
     wanted = np.uint32(key >> _HIGH) | np.uint32(1)
     at = key & mask

@@ -31,7 +31,7 @@ NEGLIGIBLE = 1e-4
 
 
 class Layers(NamedTuple):
-    """What training keeps of a batch: rows with words left out, inputs, windows and activations."""
+    """The layers of a training batch: rows with words left out, inputs, windows, activations."""
 
     rows: Longs
     seen: list[Singles]

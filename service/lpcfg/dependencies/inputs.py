@@ -1,4 +1,4 @@
-"""What the network is told of words: rows of tables, by the word and by its letters."""
+"""Inputs of the network for words: rows of tables, by the word and by its letters."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence

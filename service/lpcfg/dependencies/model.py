@@ -49,7 +49,7 @@ class SpectralTrees:
 
 
 def to_bundle(model: DependencyModel, *, facts: Mapping[str, object], card: str) -> Bundle:
-    """What the store keeps: parameters in half precision, eigenwords in bytes, names as JSON."""
+    """Build the stored form: parameters in half precision, eigenwords in bytes, names as JSON."""
     tensors: dict[str, Any] = {"vectors": model.inputs.vectors}
     for k, member in enumerate(model.members):
         for name, array in member.items():

@@ -126,7 +126,7 @@ def encoded(p: Parameters, batch: Batch, vectors: Singles) -> tuple[Singles, Sin
 
 
 class ArcParts(NamedTuple):
-    """What an arc's hidden vector is a sum of; `before[j]` sums C e of words 1 … j − 1."""
+    """The summands of an arc's hidden vector; `before[j]` sums C e of words 1 … j − 1."""
 
     head: Singles
     modifier: Singles

@@ -34,7 +34,7 @@ SPECTRAL_LEAST = 5
 
 @dataclass(frozen=True)
 class Config:
-    """What `train` may be told."""
+    """The settings of `train`."""
 
     settings: Settings = field(default_factory=Settings)
     members: int = 2
@@ -53,7 +53,7 @@ class Config:
 
 @dataclass(frozen=True)
 class Report:
-    """What was learned from: counts for the manifest and for people."""
+    """The data that was learned from: counts for the manifest and for people."""
 
     sentences: int
     words: int

@@ -100,10 +100,10 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """What `evaluate` found: `brackets` is strict, and so is all that is broken down.
+    """The evaluation of all sentences: `brackets` and everything broken down are strict.
 
     `by_length` counts sentences, by their tokens, in the order of BUCKETS; `by_label` counts gold
-    brackets, the most frequent label first. `evalb` and `evalb_sentences` are what EVALB counted.
+    brackets, the most frequent label first. `evalb` and `evalb_sentences` are EVALB's counts.
     """
 
     per_sentence: tuple[SentenceEvaluation, ...]

@@ -36,7 +36,7 @@ _BATCH = 32  # sentences between two calls of progress
 
 @dataclass(frozen=True, eq=False)
 class Examined:
-    """What a parser finds over the words of gold trees: a tree each, or None, and labelled spans.
+    """The results for the words of gold trees: a tree or None for each, and labelled spans.
 
     The spans are those of all charts, not only of the trees: their probabilities before and after
     the model's calibration map, and whether the gold tree has them. `seconds` is CPU time of
@@ -82,7 +82,7 @@ class Examined:
 
 @dataclass(frozen=True, slots=True)
 class ParserEvaluation:
-    """What a parser did on gold trees."""
+    """The results of a parser on gold trees."""
 
     brackets: Evaluation
     examined: Examined

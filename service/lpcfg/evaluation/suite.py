@@ -51,7 +51,7 @@ class Demand:
         return cls(line, kind, tuple(labels.split("|")), tuple(phrases.split("|")))
 
     def holds(self, found: Found, tokens: str) -> bool:
-        """Whether it holds of a text's constituents and tokens."""
+        """Return True if this holds of a text's constituents and tokens."""
         if self.kind == "tokens":
             return tokens == self.phrases[0]
         if self.kind == "none":
@@ -80,7 +80,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class SuiteScores:
-    """What a parser did on a suite."""
+    """The results of a parser on a suite."""
 
     outcomes: tuple[Outcome, ...]
 
@@ -93,7 +93,7 @@ class SuiteScores:
         return [*rows, _row("all", self.outcomes)]
 
     def as_dict(self) -> dict[str, Any]:
-        """What `lpcfg evaluate --suite --json` prints."""
+        """Return what `lpcfg evaluate --suite --json` prints."""
         failed = [
             {
                 "class": outcome.case.group,

@@ -178,7 +178,7 @@ class Analysis:
         return f"<{self}>"
 
     def _repr_html_(self) -> str:
-        """What a notebook shows."""
+        """Return HTML for a notebook."""
         return escape(str(self)) if self.tree is None else self.tree.draw()
 
 
@@ -189,7 +189,7 @@ class Analyses(list[Analysis]):
         return "\n".join(map(str, self))
 
     def _repr_html_(self) -> str:
-        """What a notebook shows."""
+        """Return HTML for a notebook."""
         return "".join(f"<p>{one._repr_html_()}</p>" for one in self)
 
 

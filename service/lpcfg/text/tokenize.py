@@ -130,7 +130,7 @@ _ITEM = re.compile(r"\s*+\(?(?:\d{1,3}|[A-Za-z])[.)]\s*+")
 
 
 def _sentences(folded: str) -> Iterator[tuple[int, int]]:
-    """Where sentences begin and end; neither their first nor their last character is a space."""
+    """Find where sentences begin and end. Neither end of a sentence is a space."""
     for start, end in _paragraphs(folded):
         for left, right in pairwise([start, *(start + cut for cut in _cuts(folded[start:end]))]):
             sentence = folded[left:right]
@@ -182,7 +182,7 @@ def _sentence_ends(block: str) -> list[int]:
 
 
 def _is_end(block: str, start: int, end: int) -> bool:
-    """Whether what sentencex takes for a sentence, block[start:end], is one for us too."""
+    """Return True if block[start:end], a sentence by sentencex, is a sentence here too."""
     if not start < end < len(block):
         return False
     tail = block[max(start, end - 16) : end]
@@ -194,7 +194,7 @@ def _is_end(block: str, start: int, end: int) -> bool:
 
 
 def _goes_on(tail: str, behind: str) -> bool:
-    """Whether what is behind an abbreviation at the end of the tail belongs to it."""
+    """Return True if the text behind an abbreviation at the end of the tail belongs to it."""
     return bool(
         (behind[:1].islower() and _ABBREVIATION.search(tail))
         or (behind[:1].isdecimal() and _BEFORE_A_NUMBER.search(tail))
@@ -406,9 +406,9 @@ def _placed(
 
 
 def _spans(sentence: str) -> Iterator[tuple[int, int, str | None]]:
-    """Where the tokens of a folded sentence without line breaks begin and end.
+    """Find where the tokens of a folded sentence without line breaks begin and end.
 
-    With the word that a token stands for, where its letters alone do not tell.
+    Each comes with the word that it stands for, if its letters alone do not show it.
     """
     for match in _TOKEN.finditer(sentence):
         start, end = match.span()
@@ -429,7 +429,7 @@ def _spans(sentence: str) -> Iterator[tuple[int, int, str | None]]:
 
 
 def _bare(word: str) -> int:
-    """Where a word's apostrophe is left out, counted from its end; 0 if it is not.
+    """Find the place of a word's missing apostrophe, counted from its end; 0 if none is missing.
 
     IM is not `I'm`, but DONT is `don't`.
     """
@@ -568,7 +568,10 @@ def _form(word: str) -> str:
 
 
 def _turn(folded: str, start: int, end: int) -> bool | None:
-    """Whether what surrounds folded[start:end] suits an opening quotation mark; None if unclear."""
+    """Decide if folded[start:end] may be an opening quotation mark, by its surroundings.
+
+    Return None if this is unclear.
+    """
     blank_before = start == 0 or folded[start - 1].isspace() or folded[start - 1] in _BEFORE_OPENING
     blank_after = end == len(folded) or folded[end].isspace()
     return blank_before if blank_before != blank_after else None

@@ -142,7 +142,7 @@ def _scaled(member: Tables, rules: Doubles, roots: Doubles) -> Tables:
 
 
 class _Counts:
-    """What own trees have of the base's symbols, rules and words."""
+    """Counts of the base's symbols, rules and words in the new trees."""
 
     def __init__(self, base: Model, trees: Sequence[Tree]) -> None:
         self.base = base

@@ -42,7 +42,7 @@ ODD: Mapping[str, Callable[[Tree], bool]] = {
 
 @dataclass
 class Look:
-    """What was found in some trees, counted as they come."""
+    """Findings in some trees, counted as the trees come."""
 
     trees: int = 0
     empty: int = 0
@@ -84,7 +84,7 @@ class Look:
         return look
 
     def as_dict(self) -> dict[str, Any]:
-        """What `lpcfg treebank --json` prints."""
+        """Return what `lpcfg treebank --json` prints."""
         return {
             "trees": self.trees,
             "without_words": self.empty,

@@ -57,7 +57,7 @@ def _differ(one: Tree, other: Tree) -> bool:
 
 
 def _is_over(node: Tree, tags: frozenset[str]) -> bool:
-    """Whether the node's first word has one of these tags, directly below it."""
+    """Return True if the node's first word has one of these tags, directly below it."""
     return bool(node.children) and node.children[0].is_leaf and node.children[0].label in tags
 
 

@@ -112,7 +112,7 @@ class Tree:
         return svg(self)
 
     def _repr_svg_(self) -> str:
-        """What a notebook shows."""
+        """Return an SVG drawing for a notebook."""
         return self.draw()
 
     def to_nltk(self) -> "nltk.Tree":

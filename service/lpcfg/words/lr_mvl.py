@@ -27,7 +27,7 @@ PIECE = 1 << 15
 
 @dataclass
 class Moments:
-    """What one pass over the text collects."""
+    """The moments that one pass over the text collects."""
 
     states: Doubles
     """Σ_t [L; R] [L; R]ᵀ, (2 r k, 2 r k)"""

@@ -1,4 +1,4 @@
-"""What two sentences share on the surface: the metrics of Jha, Schwartz and Ungar (2012).
+"""Surface metrics of two sentences, after Jha, Schwartz and Ungar (2012).
 
 Two are of lengths. Four count what both sentences have: words as written, content words, base forms
 and numerals. The same four are given as shares too, divided by √(number in a · number in b).
@@ -40,7 +40,7 @@ _DIGIT = re.compile(r"\d")
 
 @dataclass(frozen=True)
 class Sides:
-    """What a sentence's metrics look at."""
+    """The data of a sentence that its metrics need."""
 
     length: int
     sets: tuple[frozenset[str], ...]

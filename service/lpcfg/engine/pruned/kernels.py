@@ -71,7 +71,7 @@ class Words(NamedTuple):
 
 
 class Bounds(NamedTuple):
-    """What may be built.
+    """The limits of a chart.
 
     cell[i, k] is 0 (anything), 1 (nothing), or 2 + a row of `allowed`, which holds the symbols
     admitted there. Items with an estimated posterior below `least` are dropped. Once stopped[0] is
