@@ -57,7 +57,7 @@ CHAINS = Grammar(
 
 
 def gain_of(symbol: str, gold: str | None) -> float:
-    """What one item over a span adds, where gold has one symbol or none."""
+    """Compute what one item over a span adds, where gold has one symbol or none."""
     ids = CHAINS.symbol_ids
     width = 1 if ids[symbol] >= CHAINS.n_internal else 2
     table = np.full((width + 1, width + 1), -1, np.int32)

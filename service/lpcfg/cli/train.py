@@ -44,7 +44,7 @@ def _is_on(switch: Switch | None) -> bool | None:
 def _words(
     texts: list[Path], model: str | None, settings: Settings, configuration: "TrainingConfig"
 ) -> "Words":
-    """Where vectors of words come from: raw text, a model that is named, or the default model."""
+    """Find the source of word vectors: raw text, a named model, or the default model."""
     from lpcfg.models.model import from_bundle
     from lpcfg.models.store.versions import list_models, load
     from lpcfg.train.pipeline import Words

@@ -453,7 +453,7 @@ def _cut(word: str) -> int:
 
 
 def _plain_spans(sentence: str, language: Language) -> Iterator[tuple[int, int, None]]:
-    """Where the tokens of a folded sentence of a language without Penn conventions are."""
+    """Find the tokens of a folded sentence of a language without Penn conventions."""
     for match in _plain_token(language.elisions).finditer(sentence):
         yield (*match.span(), None)
 

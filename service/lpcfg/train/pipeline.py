@@ -61,8 +61,11 @@ Sources = Source | Sequence[Source]
 
 @dataclass(frozen=True, eq=False)
 class Words:
-    """Where vectors of words for the rescoring layer come from: those of another model, or files
-    of raw text to learn them from together with the treebank's own words."""
+    """The source of word vectors for the rescoring layer.
+
+    It is another model, or files of raw text to learn them from together with the treebank's own
+    words.
+    """
 
     texts: Sequence[Path] = ()
     vectors: Vectors | None = None

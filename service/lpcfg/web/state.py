@@ -73,7 +73,7 @@ class Service:
 
     @property
     def ready(self) -> bool:
-        """Whether every model is verified and warm, and the process is not about to end."""
+        """True if every model is verified and warm, and the process is not about to end."""
         return self.models.ready and not self.draining
 
     async def load(self) -> None:

@@ -13,8 +13,11 @@ _LEAST = 1e-30
 
 
 class View(NamedTuple):
-    """What the layer reads off a chart with the tensors' posteriors: every item's head, the
-    symbol over every word in the best tree, and the scores that posteriors give edges and roots."""
+    """The layer's view of a chart with the tensors' posteriors.
+
+    It has every item's head, the symbol over every word in the best tree, and the scores that
+    posteriors give edges and roots.
+    """
 
     head: Ints
     preterminal: Ints

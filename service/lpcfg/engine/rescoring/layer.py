@@ -69,11 +69,12 @@ class Vectors:
 
 @dataclass(frozen=True, eq=False)
 class Layer:
-    """What is learned: weights of hashed features, and the hidden part with its words' vectors.
+    """The learned parameters: weights of hashed features, and the hidden part with its words'
+    vectors.
 
-    `frequent` words have features of their own, others only those of their shapes and ends. `rows`
-    name the rows of the hidden part's tables, `suffixes` those of words' ends from row 1. `trust`
-    is w₀. Without `hidden`, the sparse part is all.
+    `frequent` words have features of their own; others have only those of their shapes and ends.
+    `rows` name the rows of the hidden part's tables, `suffixes` those of words' ends from row 1.
+    `trust` is w₀. Without `hidden`, there is only the sparse part.
     """
 
     frequent: frozenset[str]
@@ -125,7 +126,7 @@ class Layer:
 
 
 class WordFacts:
-    """What features know of words, remembered."""
+    """A cache of the facts about words that features use."""
 
     def __init__(
         self, frequent: frozenset[str], suffixes: Sequence[str], vectors: Vectors | None

@@ -25,8 +25,11 @@ SUFFIXES = 1000
 
 @dataclass(frozen=True, eq=False)
 class Basis:
-    """What a layer is learned over: a forest with its grammar, the words with features of their
-    own, the words' vectors, and how often a pass visits each tree."""
+    """The data a layer is learned over.
+
+    It has a forest with its grammar, the words with features of their own, the words' vectors, and
+    how often a pass visits each tree.
+    """
 
     forest: Forest
     grammar: Grammar

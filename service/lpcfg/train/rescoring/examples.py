@@ -1,4 +1,4 @@
-"""What both parts of the layer learn from, and the gradient of their scores."""
+"""The examples that both parts of the layer learn from, and the gradient of their scores."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -55,7 +55,7 @@ def chains_of(grammar: Grammar) -> Chains:
 
 @njit(cache=True, nogil=True)
 def gains(chart, gold, chains):  # type: ignore[no-untyped-def]
-    """What every item adds; gold[i, k] is the gold symbol over [i, k), or −1."""
+    """Compute what every item adds; gold[i, k] is the gold symbol over [i, k), or −1."""
     start, number, partial = chains.start, chains.number, chains.partial
     result = np.zeros(len(chart.symbol))
     for t in range(len(chart.symbol)):
