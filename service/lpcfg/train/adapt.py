@@ -84,6 +84,9 @@ def adapt(base: Model, trees: Sequence[Tree], *, seed: int = 1) -> Adapted:
         ),
         tagger=None if base.tagger is None else _tagger(base.tagger, own, lexicon, seed),
     )
+    if base.rescoring is not None:  # a stored layer takes its frequent words from the lexicon
+        frequent = lexicon.seen_at_least(FREQUENT)
+        model = replace(model, rescoring=replace(base.rescoring, frequent=frequent))
     return Adapted(model, own.facts())
 
 
