@@ -30,7 +30,8 @@ def test_k_means_takes_the_nearest_centre_whatever_its_length() -> None:
     truth = rng.integers(0, 3, 300)
     points = np.array([0.5, 2.0, 8.0])[truth, None] + rng.uniform(-0.1, 0.1, (300, 1))
     found = k_means(points.astype(np.float32), 3, rounds=10, random=rng)
-    assert len(set(zip(truth.tolist(), found.tolist(), strict=True))) == 3  # one to one
+    pairs = set(zip(truth.tolist(), found.tolist(), strict=True))
+    assert len(pairs) == len(set(found.tolist())) == 3  # one to one
 
 
 def test_k_means_never_makes_more_clusters_than_there_are_points() -> None:

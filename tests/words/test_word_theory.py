@@ -360,6 +360,17 @@ def test_left_contexts_of_one_step_are_the_right_singular_vectors() -> None:
         assert np.abs(ratio / ratio[0] - 1).max() < SINGLE
 
 
+def test_both_contexts_of_one_step_are_uncorrelated_with_variance_one() -> None:
+    """Up to the lengths of both sides, which are scaled: s Lᵀ D L + t Rᵀ D R = I."""
+    hmm = Hmm(4)
+    found = one_step(*hmm.tables(1), N, search(), nothing).contexts
+    sides = [table[0, :N].astype(float) for table in (found.left, found.right)]
+    moments = np.stack([(side.T @ (hmm.words[:, None] * side)).ravel() for side in sides], axis=1)
+    factors = np.linalg.lstsq(moments, np.eye(M).ravel(), rcond=None)[0]
+    assert factors.min() > 0
+    assert np.abs(moments @ factors - np.eye(M).ravel()).max() < SINGLE
+
+
 @pytest.mark.parametrize("block", [1, 2, 3, corpus.BLOCK])
 def test_pairs_around_a_word_do_not_cross_the_end_of_a_sentence(
     block: int, monkeypatch: pytest.MonkeyPatch
