@@ -89,7 +89,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         code = app(args=arguments, prog_name="lpcfg", standalone_mode=False)
         sys.stdout.flush()
-    except BrokenPipeError:  # whoever read the output has seen enough
+    except BrokenPipeError:  # the reader closed the pipe
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except typer.TyperException as error:
@@ -120,7 +120,7 @@ def _nowhere(mode: str) -> IO[Any]:
 def _usage(error: typer.TyperException) -> str:
     context = getattr(error, "ctx", None)
     message = error.format_message().rstrip(".").replace(": Value error, ", ": ")
-    if not message:  # the help was shown instead
+    if not message:  # the help was shown
         return ""
     return f"{message} (see `{context.command_path} --help`)" if context else message
 

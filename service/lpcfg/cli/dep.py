@@ -66,7 +66,7 @@ def train(
     licence: Annotated[
         str, typer.Option(help="Of the trees, for the model's card.")
     ] = "not stated",
-    seed: Annotated[int, typer.Option(min=0, help="Where all randomness starts.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the random numbers.")] = 0,
     workers: Annotated[int, typer.Option(min=1, help="Threads.")] = 2,
     store: Store = None,
     json: Json = False,
@@ -81,7 +81,7 @@ def train(
     from lpcfg.words.files import load
 
     place = read_settings(model_store=store).model_store
-    check_publishable(place, name)  # before all the work, not after
+    check_publishable(place, name)  # fails before the work instead of after it
     config = training.Config(Settings(epochs=epochs), members, vectors, seed, workers)
     trees = training.read(files)
     gold = {file: training.read([file]) for file in dev or ()}
@@ -108,7 +108,7 @@ def parse(
     model: Model,
     file: Annotated[
         Path | None,
-        typer.Argument(metavar="FILE", help="Also .gz; standard input where it is left out."),
+        typer.Argument(metavar="FILE", help="Also .gz; standard input if left out."),
     ] = None,
     form: Annotated[
         Input,

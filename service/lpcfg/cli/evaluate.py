@@ -32,9 +32,9 @@ def evaluate(
             help="Files and folders of Penn brackets, also .gz; `-` is standard input.",
         ),
     ] = None,
-    tags: Annotated[Tags, typer.Option(help="Whose part-of-speech tags the parser uses.")] = (
-        Tags.PREDICTED
-    ),
+    tags: Annotated[
+        Tags, typer.Option(help="Use the parser's own part-of-speech tags, or the gold ones.")
+    ] = (Tags.PREDICTED),
     max_length: Annotated[
         int | None, typer.Option(min=1, help="Leave out sentences of more tokens.")
     ] = None,
@@ -51,7 +51,7 @@ def evaluate(
     store: Store = None,
     json: Json = False,
 ) -> None:
-    """Hold a model against gold trees: labelled precision, recall and F1, calibration, speed.
+    """Compare a model with gold trees: labelled precision, recall and F1, calibration, speed.
 
     F1 is strict: gold tags say what punctuation is, and every sentence counts.
 

@@ -34,14 +34,16 @@ class Estimator(StrEnum):
 )
 def train(
     text: Text,
-    dev: Annotated[Path, typer.Option(metavar="TEXT", help="Text that decides when to stop.")],
-    output: Annotated[Path, typer.Option(metavar="FILE.npz", help="Where the model goes.")],
+    dev: Annotated[
+        Path, typer.Option(metavar="TEXT", help="Development text, which decides when to stop.")
+    ],
+    output: Annotated[Path, typer.Option(metavar="FILE.npz", help="File to write the model to.")],
     estimator: Annotated[
-        Estimator, typer.Option(help="How it learns: see docs/language_model.md.")
+        Estimator, typer.Option(help="Estimator: see docs/language_model.md.")
     ] = Estimator.PIVOT_EM,
     states: Annotated[int, typer.Option(metavar="M", min=1, help="Latent classes.")] = 256,
-    seed: Annotated[int, typer.Option(min=0, help="Where all randomness starts.")] = 0,
-    min_count: Annotated[int, typer.Option(min=1, help="Rarer words are one unknown word.")] = 2,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the random numbers.")] = 0,
+    min_count: Annotated[int, typer.Option(min=1, help="Rarer words become one unknown word.")] = 2,
     json: Json = False,
 ) -> None:
     """Learn p(w2 | w1) = Σ r(h | w1) s(w2 | h) and write it to a file."""
@@ -49,7 +51,7 @@ def train(
     from lpcfg.lm.estimate import Options, Step, train_lm
 
     options = Options(estimator.value, states=states, seed=seed, min_count=min_count)
-    check_output(output)  # before all the work, not after
+    check_output(output)  # fails before the work instead of after it
     with progress() as show:
 
         def on_step(step: Step) -> None:
@@ -68,7 +70,9 @@ def train(
 
 @app.command(epilog="Example: lpcfg lm evaluate brown.npz test.txt --json")
 def evaluate(
-    model: Annotated[Path, typer.Argument(metavar="FILE.npz", help="What `lm train` wrote.")],
+    model: Annotated[
+        Path, typer.Argument(metavar="FILE.npz", help="A file written by `lm train`.")
+    ],
     text: Text,
     json: Json = False,
 ) -> None:

@@ -57,7 +57,7 @@ Store = Annotated[
     typer.Option(
         metavar="DIR",
         callback=_named,
-        help="Model store, a folder or an fsspec URL; LPCFG_MODEL_STORE where it is not given.",
+        help="Model store, a folder or an fsspec URL; by default LPCFG_MODEL_STORE.",
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")]

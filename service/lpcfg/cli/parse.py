@@ -59,7 +59,7 @@ def parse(
             show_default="ptb",
         ),
     ] = None,
-    k: Annotated[int, typer.Option("--k", min=1, help="So many best trees of a sentence.")] = 1,
+    k: Annotated[int, typer.Option("--k", min=1, help="How many of the best trees to print.")] = 1,
     objective: Maximise = Objective.MAX_RULE,
     marginals: Annotated[
         bool, typer.Option("--marginals", help="Add the posteriors of all spans (with JSON).")

@@ -23,12 +23,15 @@ def report(
     tags: Annotated[
         Tags | None,
         typer.Option(
-            show_default="predicted", help="Whose part-of-speech tags --treebank is parsed with."
+            show_default="predicted",
+            help="Part-of-speech tags for --treebank: the parser's own or gold.",
         ),
     ] = None,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", metavar="FILE.html", help="Written instead of stdout."),
+        typer.Option(
+            "--output", "-o", metavar="FILE.html", help="File to write instead of stdout."
+        ),
     ] = None,
     store: Store = None,
     json: Json = False,
@@ -52,7 +55,7 @@ def report(
     settings = read_settings(model_store=store)
     stored = load(model, settings.model_store)
     if output is not None:
-        check_output(output)  # before all the work, not after
+        check_output(output)  # fails before the work instead of after it
     evaluation = None
     if treebank:
         gold = list(read_normalized(treebank))

@@ -11,16 +11,16 @@ from lpcfg.cli.terminal import result, result_json
 
 def sample(
     grammar: Annotated[
-        Path, typer.Argument(metavar="GRAMMAR.toml", help="As examples/two_state.toml.")
+        Path, typer.Argument(metavar="GRAMMAR.toml", help="A file like examples/two_state.toml.")
     ],
     count: Annotated[
         int | None, typer.Option(min=1, show_default="10", help="How many trees.")
     ] = None,
     seed: Annotated[
         int | None,
-        typer.Option(min=0, show_default="1", help="The same seed, the same trees."),
+        typer.Option(min=0, show_default="1", help="Seed: the same seed gives the same trees."),
     ] = None,
-    max_words: Annotated[int, typer.Option(min=1, help="No tree has more words.")] = 200,
+    max_words: Annotated[int, typer.Option(min=1, help="The most words of a tree.")] = 200,
     enumerate_all: Annotated[
         bool,
         typer.Option(

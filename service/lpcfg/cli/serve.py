@@ -14,7 +14,7 @@ def serve(
         str | None,
         typer.Option(
             metavar="MODEL",
-            help="NAME, NAME@VERSION or path; LPCFG_MODEL where it is not given.",
+            help="NAME, NAME@VERSION or path; by default LPCFG_MODEL.",
         ),
     ] = None,
     store: Store = None,
@@ -23,7 +23,7 @@ def serve(
         int | None, typer.Option(min=0, max=65535, help="Port to listen on; 0 takes any.")
     ] = None,
     check: Annotated[
-        bool, typer.Option("--check", help="Only see whether the models can be served.")
+        bool, typer.Option("--check", help="Only check that the models can be served.")
     ] = False,
 ) -> None:
     """Serve a model over HTTP, with a web page at / and the API's description at /docs.

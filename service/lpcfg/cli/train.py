@@ -75,17 +75,19 @@ def train(
     ] = None,
     estimator: Annotated[
         Estimator | None,
-        typer.Option(help="How it learns, in place of an ensemble: see docs/training.md."),
+        typer.Option(help="One estimator in place of an ensemble: see docs/training.md."),
     ] = None,
     states: Annotated[
         int | None, typer.Option(metavar="M", min=1, help="Most latent states of a symbol.")
     ] = None,
     config: Annotated[
         Path | None,
-        typer.Option(metavar="FILE.toml", help="Everything else: see docs/training.md."),
+        typer.Option(
+            metavar="FILE.toml", help="File with all other settings: see docs/training.md."
+        ),
     ] = None,
     store: Store = None,
-    seed: Annotated[int | None, typer.Option(min=0, help="Where all randomness starts.")] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="Seed of the random numbers.")] = None,
     workers: Annotated[
         int | None, typer.Option(min=1, help="Processes; by default one per core.")
     ] = None,

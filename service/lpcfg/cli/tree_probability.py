@@ -19,9 +19,7 @@ def tree_probability(
     model: Model,
     file: Annotated[
         Path | None,
-        typer.Argument(
-            metavar="FILE", help="Penn brackets, also .gz; standard input where it is left out."
-        ),
+        typer.Argument(metavar="FILE", help="Penn brackets, also .gz; standard input if left out."),
     ] = None,
     store: Store = None,
     json: Json = False,

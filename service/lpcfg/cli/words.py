@@ -18,7 +18,7 @@ app = typer.Typer(
 Vectors = Annotated[
     Path,
     typer.Argument(
-        metavar="VECTORS", help="What `words train` wrote, or any word2vec text, also .gz."
+        metavar="VECTORS", help="A file written by `words train`, or any word2vec text, also .gz."
     ),
 ]
 
@@ -69,7 +69,7 @@ def train(
         list[float] | None,
         typer.Option(help="Of LR-MVL's exponential smooths, in (0, 1]; may be given again."),
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Where all randomness starts.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the random numbers.")] = 0,
     threads: Annotated[int, typer.Option(min=1, help="Threads that multiply.")] = 2,
     json: Json = False,
 ) -> None:
@@ -89,7 +89,7 @@ def train(
         seed=seed,
         threads=threads,
     )
-    check_output(output)  # before all the work, not after
+    check_output(output)  # fails before the work instead of after it
     sentences = list(treebank_sentences(treebank or ()))
     kept = {word for sentence in sentences for word in sentence}
     with progress() as show:
@@ -106,7 +106,7 @@ def train(
 def near(
     vectors: Vectors,
     word: Annotated[list[str], typer.Argument(metavar="WORD", help="Words to find others near.")],
-    count: Annotated[int, typer.Option(min=1, help="So many words near each.")] = 10,
+    count: Annotated[int, typer.Option(min=1, help="How many words to print for each.")] = 10,
     json: Json = False,
 ) -> None:
     """Print the words nearest to each WORD, with their cosines."""
@@ -160,8 +160,8 @@ def vectors_of_tokens(
 @app.command(epilog="Example: lpcfg words classes words.safetensors --classes 64 > classes.txt")
 def classes(
     vectors: Vectors,
-    count: Annotated[int, typer.Option("--classes", min=1, help="So many classes.")] = 64,
-    seed: Annotated[int, typer.Option(min=0, help="Where k-means starts.")] = 0,
+    count: Annotated[int, typer.Option("--classes", min=1, help="How many classes.")] = 64,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of k-means.")] = 0,
     json: Json = False,
 ) -> None:
     """Print every word, a tab and the number of its class, the frequent words first."""

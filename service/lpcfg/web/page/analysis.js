@@ -1,14 +1,14 @@
 /**
- * One sentence of an answer, made ready to be drawn: nodes with their probabilities and words.
+ * Prepares one sentence of an answer for drawing: nodes with their probabilities and words.
  */
 
 import { readTree } from "./brackets.js";
 
 /**
- * The nodes of a parse in pre-order, with what the service says of each.
+ * Return the nodes of a parse in pre-order, with the service's facts about each.
  *
  * Constituents are those of the tree in pre-order, tags left out; a tag has a probability where
- * it is the tag its token has in the best tree. Throws where tree and constituents disagree.
+ * it is the tag its token has in the best tree. Throws if tree and constituents disagree.
  */
 export function treeOf(sentence, parse) {
   const nodes = readTree(parse.tree);
@@ -34,13 +34,13 @@ function probabilityOf(node, constituent) {
   throw new Error(`the answer has no constituent for ${label} over ${start} to ${end}`);
 }
 
-/** The words from start to end as one string. */
+/** Join the words from start to end. */
 export function wordsOf(tokens, start, end) {
   return tokens.slice(start, end).map((token) => token.text).join(" ");
 }
 
 /**
- * The sentence's text cut into tokens and what stands between them.
+ * Cut the sentence's text into tokens and the text between them.
  *
  * Offsets count code points of the text sent, in which the sentence begins at `start`.
  */
@@ -58,7 +58,7 @@ export function piecesOf(sentence) {
   return pieces.filter((piece) => piece.text !== "");
 }
 
-/** Whether two spans cross: they share words, and neither holds the other. */
+/** Return true if two spans cross: they share words, and neither holds the other. */
 export function cross(a, b) {
   return (a.start < b.start && b.start < a.end && a.end < b.end)
     || (b.start < a.start && a.start < b.end && b.end < a.end);

@@ -2,7 +2,7 @@
  * The service as this page uses it: its public HTTP API and nothing else.
  *
  * Addresses are relative, so that the page works under any prefix. A failed request throws a
- * Problem, whose words are the service's own where it answered at all.
+ * Problem, with the service's own words if it answered.
  */
 
 const MODELS = "v1/models";
@@ -10,10 +10,10 @@ const PARSE = "v1/parse";
 const MARGINALS = "v1/marginals";
 const TREES = "v1/tree-probability";
 
-/** Marginals below this are left to the service's own copy of them. */
+/** Marginals below this are not requested. */
 export const LEAST_MARGINAL = 0.01;
 
-/** Why a request has no answer: a problem as RFC 9457 has it, and when to come back. */
+/** The reason why a request has no answer: a problem (RFC 9457), and when to try again. */
 export class Problem extends Error {
   constructor(body, retryAfter = null) {
     super(body.detail ?? body.title);
@@ -23,7 +23,7 @@ export class Problem extends Error {
 }
 
 export class Service {
-  /** The key sent with every request, where the service asks for one. */
+  /** The key sent with every request, if the service asks for one. */
   key = null;
 
   /** The models that are served. */

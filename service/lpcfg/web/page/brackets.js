@@ -1,5 +1,5 @@
 /**
- * Penn brackets as the service writes them, read into nodes; several trees in one text told apart.
+ * Reads Penn brackets, as the service writes them, into nodes; separates several trees in a text.
  *
  * A node has a label and either children or a word, its span [start, end) in words, its parent and
  * its number in pre-order.
@@ -33,7 +33,7 @@ export function readTree(brackets) {
   return nodes;
 }
 
-/** The pieces of a text that are one tree each; an unfinished one is a piece as well. */
+/** Split a text into pieces of one tree each. An unfinished tree is a piece too. */
 export function splitTrees(text) {
   const pieces = [];
   let depth = 0;

@@ -33,7 +33,7 @@ export class ChartPanel {
     byId("table").addEventListener("toggle", () => this.#fillTable());
   }
 
-  /** Draw what the state says. */
+  /** Draw the current state. */
   show() {
     const { marginals, threshold, overlay, view } = this.#store.now;
     byId("threshold").value = threshold;

@@ -12,7 +12,7 @@ import { TYPE, fitted, widthOf } from "./type.js";
 
 const NARROWEST = 12;
 const WIDEST = 56;
-/** Cells this likely bear their likeliest label, where it fits. */
+/** Cells at least this likely show their likeliest label, if it fits. */
 const LABELLED = 0.25;
 const MARGIN = 16;
 const LONGEST_WORD = 92;
@@ -63,7 +63,7 @@ export class ChartView {
     return this.#shown;
   }
 
-  /** Light what belongs to a spot. */
+  /** Highlight what belongs to a spot. */
   light(spot) {
     for (const { group, cell } of this.#groups.values()) {
       group.classList.toggle("lit", isLitSpan(spot, cell));
@@ -119,7 +119,7 @@ export class ChartView {
     ].filter(Boolean).join("; ");
   }
 
-  // What the reader does --------------------------------------------------------------------------
+  // Interaction -----------------------------------------------------------------------------------
 
   #listen() {
     const { picture } = this;
@@ -199,7 +199,7 @@ export function tableOf(tokens, cells, nodes) {
 
 // Geometry ----------------------------------------------------------------------------------------
 
-/** How large cells are, where they stand, and how words fit under them. */
+/** Compute the size and places of cells, and how words fit under them. */
 function planOf(tokens, room) {
   const n = tokens.length;
   const names = tokens.map((token) => fitted(token.text, "word", LONGEST_WORD));

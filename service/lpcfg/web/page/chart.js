@@ -1,5 +1,5 @@
 /**
- * The chart of a sentence: spans with their labels, and where each stands in the triangle.
+ * The chart of a sentence: spans with their labels, and the place of each in the triangle.
  *
  * Words stand in a row below; the cell of words [start, end) stands over their middle, the higher
  * the longer the span.
@@ -33,7 +33,7 @@ export function visible(cells, threshold) {
   return cells.filter((cell) => shareOf(cell) >= threshold);
 }
 
-/** How likely it is that the span is a constituent: never over 1, though a chain counts each. */
+/** Return the probability that the span is a constituent: at most 1, even for chains. */
 export function shareOf(cell) {
   return Math.min(1, cell.expected);
 }

@@ -1,5 +1,5 @@
 /**
- * What trees of one sentence have in common. Nodes are the same with the same label and span; of
+ * Compares trees of one sentence. Nodes are the same if they have the same label and span; of
  * several same ones in a chain, each counts.
  */
 

@@ -1,8 +1,8 @@
 /**
- * Handing things to the reader: to the clipboard, or as a file.
+ * Gives things to the reader: on the clipboard, or as a file.
  */
 
-/** Put text on the clipboard. Throws in words where the browser does not let pages do so. */
+/** Put text on the clipboard. Throws an explanation if the browser does not allow it. */
 export async function copy(text) {
   try {
     await navigator.clipboard.writeText(text);

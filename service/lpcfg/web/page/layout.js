@@ -1,5 +1,5 @@
 /**
- * Where everything of a tree goes: a tidy layout (Reingold and Tilford, 1981) by measured text.
+ * Places the parts of a tree: a tidy layout (Reingold and Tilford, 1981) by measured text.
  *
  * All words stand in one line. Nodes stand as near to them as their children let them, parents
  * over the middle of their children, and subtrees as near to each other as their contours let

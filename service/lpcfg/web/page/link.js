@@ -1,5 +1,5 @@
 /**
- * What is shown, as an address: text, options, the model's hash and what the reader looks at.
+ * The page's state as an address: text, options, the model's hash and the chosen view.
  *
  * It stands after `#`, which browsers do not send to the service.
  */
@@ -25,7 +25,7 @@ export function stateOf(fragment) {
   return Object.fromEntries(Object.entries(wanted).filter(([, value]) => value !== null));
 }
 
-/** The fragment that leads back to this state. */
+/** Return the fragment of the address that restores this state. */
 export function fragmentOf({ text, k, objective, model, answer, view, sentence, tree, threshold }) {
   const told = new URLSearchParams({ text, k, objective });
   if (model) told.set("model", model);

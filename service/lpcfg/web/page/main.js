@@ -55,7 +55,7 @@ const IN_ADDRESS = ["text", "k", "objective", "model", "answer", "view", "senten
   "threshold"];
 const SETTLED = 150;
 
-/** A store whose first `set` tells everybody everything. */
+/** Create a store whose first `set` notifies all listeners of everything. */
 function build() {
   const store = new Store({});
   const spotlight = new Spotlight();
@@ -84,7 +84,7 @@ function build() {
   return { store, session };
 }
 
-/** Keep the address true to the state, and the state true to an address that is given. */
+/** Keep the address and the state in step, in both directions. */
 function keepAddress(store, session) {
   let timer = null;
   store.on(IN_ADDRESS, () => {
@@ -123,7 +123,7 @@ function once(action) {
   };
 }
 
-/** Say which models there are, and let the reader choose where there are several. */
+/** Show the models, and let the reader choose if there are several. */
 async function showModels(service, store) {
   const models = await service.models().catch(() => []); // it is only a choice of more
   byId("model").append(...models.map(({ name, version, default: isDefault }) =>

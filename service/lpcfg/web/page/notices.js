@@ -1,11 +1,11 @@
 /**
- * What the reader is told about the work: that it goes on, how it ended, what is wrong.
+ * Tells the reader about the work: progress, results and problems.
  */
 
 import { byId, html } from "./dom.js";
 import { count } from "./numbers.js";
 
-/** Answers faster than this are not announced as progress, which would only flicker. */
+/** Faster answers are not announced as progress, because it would only flicker. */
 const UNNOTICED = 200;
 const TICK = 500;
 

@@ -1,20 +1,20 @@
 /**
- * Numbers as people read them. Nothing is computed here: what the service said, rounded.
+ * Writes numbers for people: the service's numbers, rounded.
  */
 
-/** A probability with two decimals: 0.98. Empty where nobody knows it. */
+/** Write a probability with two decimals: 0.98. An unknown one is empty. */
 export function short(probability) {
   return probability === null || probability === undefined ? "" : probability.toFixed(2);
 }
 
-/** A probability with as many digits as tell it from 0 and 1. */
+/** Write a probability with enough digits to tell it from 0 and 1. */
 export function exact(probability) {
   if (probability === null || probability === undefined) return "unknown";
   if (probability > 0 && probability < 0.0001) return probability.toExponential(1);
   return probability > 0.9999 && probability < 1 ? "over 0.9999" : probability.toFixed(4);
 }
 
-/** A natural logarithm: −64.58, or a dash where there is none. */
+/** Write a natural logarithm: −64.58, or a dash if there is none. */
 export function log(value) {
   return value === null || value === undefined ? "–" : value.toFixed(2).replace("-", "−");
 }

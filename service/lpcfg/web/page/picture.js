@@ -1,7 +1,7 @@
 /**
  * A placed tree as a picture that needs nothing else: SVG text, or a PNG painted on a canvas.
  *
- * Pictures are for paper: dark on white, whatever the page looks like.
+ * Pictures are for paper: dark on white in any theme.
  */
 
 import { shapesOf } from "./shapes.js";

@@ -1,6 +1,6 @@
 /**
- * Asking the service on the reader's behalf: after a pause in typing, one question at a time, and
- * again after a while where the service is too busy.
+ * Asks the service for the reader: after a pause in typing, one request at a time, and again
+ * after a while if the service is too busy.
  */
 
 import { Problem } from "./api.js";
@@ -28,7 +28,7 @@ export class Session {
     this.#timer = setTimeout(() => this.parse(), PAUSE);
   }
 
-  /** Parse the present text now; whatever was being asked is given up. */
+  /** Parse the present text now, and cancel the request in progress. */
   async parse() {
     clearTimeout(this.#timer);
     this.cancel();
@@ -72,12 +72,12 @@ export class Session {
     );
   }
 
-  /** Ask once more what was asked last. */
+  /** Repeat the last request. */
   async again() {
     await this.#ask(...this.#last);
   }
 
-  /** Give up what is being asked. */
+  /** Cancel the request in progress. */
   cancel() {
     this.#asking?.abort();
     this.#asking = null;
@@ -102,7 +102,7 @@ export class Session {
     }
   }
 
-  /** The answer; where the service asks for patience, it gets some. */
+  /** Ask, and ask again after the time that a busy service names. */
   async #insist(question, signal) {
     for (let tries = 1; ; tries += 1) {
       try {
@@ -117,7 +117,7 @@ export class Session {
   }
 }
 
-/** Sentence and tree, moved to what the answer has. */
+/** Move the chosen sentence and tree to ones that the answer has. */
 function within({ sentence, tree }, answer) {
   const last = Math.max(0, answer.sentences.length - 1);
   const at = Math.min(sentence, last);

@@ -1,5 +1,5 @@
 /**
- * A placed tree as simple shapes, each with a role; whatever draws it decides what roles look like.
+ * Turns a placed tree into simple shapes with roles. The code that draws decides how roles look.
  *
  *     { kind: "path", role, path }                          path in SVG's notation
  *     { kind: "box", role, x, y, width, height, radius, share }

@@ -1,5 +1,5 @@
 /**
- * Which words are looked at just now, shared by text, trees and chart.
+ * The words that are highlighted now, shared by text, trees and chart.
  *
  * A spot is { start, end, part } over words: the words of a node or cell (`part` is "span"), or one
  * word with all that holds it ("word").
@@ -22,12 +22,12 @@ export class Spotlight {
   }
 }
 
-/** Whether this word is among those looked at. */
+/** Return true if this word is highlighted. */
 export function isLitWord(spot, number) {
   return spot !== null && spot.start <= number && number < spot.end;
 }
 
-/** Whether a span is looked at: inside a span, or around a word. */
+/** Return true if a span is highlighted: inside a spot's span, or around its word. */
 export function isLitSpan(spot, { start, end }) {
   if (spot === null) return false;
   if (spot.part === "word") return start <= spot.start && spot.end <= end;

@@ -1,5 +1,5 @@
 /**
- * What the page knows, in one place: views subscribe to the parts they show.
+ * The state of the page, in one place: views subscribe to the parts they show.
  */
 
 export class Store {

@@ -73,7 +73,7 @@ function shortened(text) {
   return characters.length <= SHOWN ? text : `${characters.slice(0, SHOWN).join("").trimEnd()}…`;
 }
 
-/** The chosen sentence as it was written; pointing at a word lights all that holds it. */
+/** Show the chosen sentence as written; pointing at a word highlights all that contains it. */
 export function showWords(store, spotlight) {
   const line = byId("words");
   let tokens = [];

@@ -17,7 +17,7 @@ const DRAGGED = 4;
 const STEP = 1.25;
 const SMALLEST = 0.25;
 const LARGEST = 3;
-/** A tree is never made smaller than this by itself: smaller letters are hard to read. */
+/** The smallest automatic scale: smaller letters are hard to read. */
 const READABLE = 0.75;
 /** The size of a tree that must be scrolled in any case. */
 const COMFORTABLE = 0.85;
@@ -76,7 +76,7 @@ export class TreeView {
     return this.#drawing;
   }
 
-  /** Light what belongs to a spot. */
+  /** Highlight what belongs to a spot. */
   light(spot) {
     this.#spot = spot;
     for (const [id, group] of this.#groups) {
@@ -160,7 +160,7 @@ export class TreeView {
     box.scrollLeft = (centre * this.#zoom) / before - box.clientWidth / 2;
   }
 
-  // What the reader does --------------------------------------------------------------------------
+  // Interaction -----------------------------------------------------------------------------------
 
   #listen() {
     const { picture, element: box } = this;

@@ -11,7 +11,7 @@ import { pngPicture, svgPicture } from "./picture.js";
 import { TreeView } from "./tree-view.js";
 
 const DIFFERENT = { kind: "differs", sign: "≠", words: "not in all of these trees" };
-/** So many differences are told at once; more are told when asked for. */
+/** The most differences shown at once; a button shows more. */
 const FEW = 4;
 /** A tree wider than this many times its room is easier to read sideways. */
 const TOO_WIDE = 2.4;
@@ -171,7 +171,7 @@ export class TreesView {
     return `${answer.sentences[sentence].parses[tree].tree}\n`;
   }
 
-  /** The service's answer to the sentence, as it came. */
+  /** Return the service's answer to the sentence, unchanged. */
   #json() {
     const { answer, sentence } = this.#store.now;
     const told = { model: answer.model, sentences: [answer.sentences[sentence]] };
