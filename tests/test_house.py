@@ -265,6 +265,27 @@ def test_nine_functions_in_ten_are_short() -> None:
     assert len(long) * 10 <= len(lengths), sorted(long.items(), key=lambda item: -item[1])
 
 
+def test_kernels_are_typed_and_have_few_arguments() -> None:
+    """Compiled functions as well: every argument and result has a type, none has above ten."""
+    wrong = []
+    for path, tree in sources().items():
+        for node in ast.walk(tree):
+            if not isinstance(node, ast.FunctionDef) or not is_compiled(node):
+                continue
+            arguments = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
+            typed = node.returns is not None and all(one.annotation for one in arguments)
+            if not typed or len(arguments) > 10:
+                wrong.append(f"service/lpcfg/{path}:{node.lineno} {node.name}")
+    assert not wrong
+
+
+def is_compiled(function: ast.FunctionDef) -> bool:
+    names = {
+        n.id for one in function.decorator_list for n in ast.walk(one) if isinstance(n, ast.Name)
+    }
+    return bool(names & {"njit", "compiled", "jit"})
+
+
 def drawn_hierarchy() -> dict[str, str]:
     """Child → parent, as the drawing on top of errors.py has it."""
     parents: dict[str, str] = {}

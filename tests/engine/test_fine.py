@@ -10,10 +10,10 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from lpcfg.engine.exact.inside_outside import inside, tree_probability
+from lpcfg.engine.exact.inside_outside import inside, outside, tree_probability
 from lpcfg.engine.pruned import fine, kernels
 from lpcfg.engine.pruned.coarse import Pruned, Thresholds
-from lpcfg.grammar.tables import Doubles, Emissions, Tables
+from lpcfg.grammar.tables import Doubles, Emissions, Grammar, Tables
 from lpcfg.models.model import Model, coarse_tables
 from lpcfg.parsing.parser import Parser
 from lpcfg.parsing.results import Sentence
@@ -33,7 +33,13 @@ from tests.small_charts import (
     magnitudes,
     roundings,
 )
-from tests.strategies_grammar import random_emissions, random_grammar, random_lpcfg, random_tables
+from tests.strategies_grammar import (
+    change_basis,
+    random_emissions,
+    random_grammar,
+    random_lpcfg,
+    random_tables,
+)
 
 # Where magnitudes sum to more than this times |p(x)|, float32 holds too little of p(x) to compare.
 WORST_CONDITION = 1e3
@@ -302,6 +308,62 @@ def test_long_sentences_neither_underflow_nor_overflow(n: int, scale: float) -> 
     one = chart.chart.entry >= 0
     np.add.at(at_word, chart.chart.start[one], found.item[one])
     np.testing.assert_allclose(at_word, 1.0, atol=2 * allowed)
+
+
+def against_its_coarse_grammar(n: int) -> Case:
+    """A signed member that prefers what its coarse grammar gives a share of 2⁻ⁿ, and 2ⁿ trees.
+
+    A and B span the same words in the same ways. The coarse rules of B are twice as probable as
+    those of A, the member's four times less, so a chain over n words has shares of 2⁻ⁿ and 2ⁿ.
+    """
+    rng = np.random.default_rng(n)
+    chains = [[a, *sides] for a in (1, 2) for sides in ([a, 3], [3, a], [3, 3])]
+    grammar = Grammar(
+        ("S", "A", "B", "X"), 3, np.array([[0, 1, 3], [0, 2, 3], *chains]), ("x",), [[3, 0]]
+    )
+    true = random_lpcfg(rng, grammar, [1, 3, 3, 2], sharpness=2.0)
+    tensors = [true.dense(r) for r in range(grammar.n_rules)]
+    q = np.array([tensor.sum(axis=(1, 2)).mean() for tensor in tensors])
+    parent = grammar.rules[:, 0]
+    coarse = coarse_tables(grammar, q * np.where(parent == 1, 0.5, 1.0), np.array([1.0, 0, 0, 0]))
+    preferred = [
+        tensor * (0.25 if a == 2 else 0.5) for tensor, a in zip(tensors, parent, strict=True)
+    ]
+    words, roots = [true.terminal_vector(0)], [true.root_vector(a) * (a == 0) for a in range(4)]
+    member = Tables.from_dense(grammar, true.states, preferred, words, roots)
+    turns = [np.linalg.qr(rng.normal(size=(m, m)))[0] for m in true.states]
+    member = change_basis(member, turns)
+    return Case(coarse, (member,), random_emissions(rng, grammar, ["x"] * n))
+
+
+@pytest.mark.parametrize("n", [40, 300])
+def test_a_member_may_prefer_what_its_coarse_grammar_finds_impossible(n: int) -> None:
+    """Shares of items and edges go down to 2⁻³⁰⁰ = 5e-91, far below the range of float32.
+
+    Turning all states keeps the lengths of vectors, so a node costs no more than the roundings of
+    its sums, 100 of them, and chains have n nodes: 300 · 2 · 100 · 2⁻²⁴ = 0.4 %.
+    """
+    case = against_its_coarse_grammar(n)
+    chart = case.prune()
+    assert isinstance(chart, Pruned)
+    assert 0 < chart.item.min() < 2.0 ** -(n - 10)
+    found = signed(case, chart)
+    assert (case.members[0].parent < 0).any()
+    right = outside(inside(case.members[0], case.emissions))
+    allowed = 2 * n * 100 * SINGLE
+    assert found.sign == right.probability.sign
+    assert found.log_probability == pytest.approx(right.probability.log, abs=allowed)
+    spans = [np.empty((0, 0)), *(right.spans(width) for width in range(1, n + 1))]
+    items = [spans[end - start][start, a] for a, start, end in item_keys(chart.chart)]
+    np.testing.assert_allclose(found.item, items, rtol=0, atol=2 * allowed)
+    rules = {
+        (width, split): right.rules(width, split)
+        for width in range(2, n + 1)
+        for split in (1, width - 1)  # all rules have a word on one side
+    }
+    edges = [rules[k - i, j - i][i, r] for r, i, j, k in edge_keys(chart.chart)]
+    np.testing.assert_allclose(found.edge, edges, rtol=0, atol=2 * allowed)
+    assert max(spans[n - 1][:, 1]) > 0.4  # A, which the coarse grammar finds impossible
 
 
 def test_clipped_mass_is_the_mass_outside_zero_and_one() -> None:
