@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from lpcfg.grammar.tables import Doubles, Longs
+from lpcfg.grammar.tables import Doubles, Ints, Longs
 
 LEAST = -1e15
 """Trees of scores below have an arc that was ruled out."""
@@ -49,19 +49,27 @@ def k_best_trees(score: Doubles, k: int) -> Any:
                 if b == 0 and a + 1 < n_done[i, split]:
                     heapq.heappush(heap, (-(left[a + 1] + right[0]), split, a + 1, 0))
             n_joint[i, j] = count
-            for head, end, step in ((i, j, 1), (j, i, -1)):
+            for head, end in ((i, j), (j, i)):
                 n_done[head, end] = _finish(
-                    head, end, step, score, joint, n_joint, done, n_done, back_done
+                    head, end, score, joint, n_joint, done, n_done, back_done
                 )
     return _collected(score, k, (done, n_done), back_done, back_joint)
 
 
 @njit(cache=True, nogil=True)
-def _finish(  # type: ignore[no-untyped-def]
-    head, end, step, score, joint, n_joint, done, n_done, back
-):
+def _finish(
+    head: int,
+    end: int,
+    score: Doubles,
+    joint: Doubles,
+    n_joint: Longs,
+    done: Doubles,
+    n_done: Longs,
+    back: Ints,
+) -> int:
     """The derivations of a done item: an arc to its farthest modifier, and what is beyond it."""
     heap = [(0.0, 0, 0, 0) for _ in range(0)]
+    step = 1 if end >= head else -1
     for m in range(head + step, end + step, step):
         low, high = min(head, m), max(head, m)
         if n_joint[low, high] > 0 and n_done[m, end] > 0 and score[head, m] > LEAST:

@@ -14,6 +14,8 @@ from lpcfg.grammar.tables import Doubles, Floats, Ints, Longs, frozen
 from lpcfg.train.data.examples import Examples
 from lpcfg.train.data.treebank import Forest
 
+BLOCK = 512
+"""The most products that are added in single precision."""
 Sides = tuple[Floats, Floats, Floats]
 """Values for the parent, the left and the right child."""
 
@@ -132,15 +134,25 @@ class Occurrences:
 
 
 def third_moment(sides: Sides) -> Floats:
-    """Sum z⊗y₂⊗y₃ over examples."""
+    """Sum z⊗y₂⊗y₃ over examples.
+
+    Products are added in the numbers' own precision within a block, and in double precision over
+    blocks: with blocks of 32,768, sums of single numbers were wrong by up to 3e-4.
+    """
     parent, left, right = sides
     shape = (parent.shape[1], left.shape[1], right.shape[1])
-    total = np.zeros((shape[0], shape[1] * shape[2]), parent.dtype)
-    step = max(1, (1 << 17) // max(1, shape[1] * shape[2]))  # products that stay in the cache
+    total = np.zeros((shape[0], shape[1] * shape[2]))
+    step = min(BLOCK, max(1, (1 << 17) // max(1, total.shape[1])))  # products stay in the cache
     for k in range(0, len(parent), step):
         pairs = left[k : k + step, :, None] * right[k : k + step, None, :]
         total += parent[k : k + step].T @ pairs.reshape(-1, total.shape[1])
-    return total.reshape(shape)
+    return total.reshape(shape).astype(parent.dtype)
+
+
+def _second_moment(one: Floats, other: Floats) -> Floats:
+    """Sum y⊗y' over examples, in double precision."""
+    total: Floats = one.astype(np.float64).T @ other.astype(np.float64)
+    return total.astype(one.dtype)
 
 
 def smoothed(sides: Sides, tail: tuple[Doubles, Doubles, Doubles], weight: float) -> Floats:
@@ -156,9 +168,9 @@ def smoothed(sides: Sides, tail: tuple[Doubles, Doubles, Doubles], weight: float
     rest = 1.0 - weight
     result = third_moment(sides) * (weight / n)
     pairs = weight * rest / (3.0 * n)
-    result += pairs * (parent.T @ left)[:, :, None] * third
-    result += pairs * (parent.T @ right)[:, None, :] * second[:, None]
-    result += pairs * (left.T @ right) * first[:, None, None]
+    result += pairs * _second_moment(parent, left)[:, :, None] * third
+    result += pairs * _second_moment(parent, right)[:, None, :] * second[:, None]
+    result += pairs * _second_moment(left, right) * first[:, None, None]
     result += weight * rest**2 * np.einsum("i,j,k->ijk", first, second, third)
     result += rest**3 * np.einsum("i,j,k->ijk", *tail)
     return result
