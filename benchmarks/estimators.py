@@ -134,7 +134,7 @@ def _climbed(bank: Path, name: str, m: int) -> Record:
     if name in CLIMBING:
         asking = member(name, states=m, steps=MOST_STEPS, patience=PATIENCE)
         (facts,) = train(bank / "train.mrg", replace(config, members=(asking,)))[1].members
-        steps, scores = facts["steps"], facts["dev_f1"]
+        steps, scores = facts["steps"], facts["held_out_f1"]
         config = replace(config, members=(member(name, states=m, steps=steps),))
     _, report = train(bank / "train.mrg", replace(config, held_out=0))
     return {

@@ -63,7 +63,7 @@ def test_steps_are_chosen_on_the_workers_too(threads: str, tmp_path: Path) -> No
     there, same = train(bank, config, scheduler=threads)
     assert stored(there) == stored(here)
     assert same.members == report.members
-    assert report.members[0]["dev_f1"]
+    assert report.members[0]["held_out_f1"]
 
 
 class KillsOne(WorkerPlugin):

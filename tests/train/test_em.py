@@ -393,6 +393,19 @@ def test_em_keeps_the_best_step_and_stops_when_patience_ends(
     assert tables is seen[1]
 
 
+def test_em_keeps_the_first_of_equally_good_steps(small: Examples) -> None:
+    seen: list[Tables] = []
+
+    def choose(tables: Tables) -> float:
+        seen.append(tables)
+        return [1.0, 3.0, 3.0, 3.0][len(seen) - 1]
+
+    tables, report = climbing(small, choose, patience=2)
+    assert report.scores == (1.0, 3.0, 3.0, 3.0)
+    assert report.steps == 1
+    assert tables is seen[1]
+
+
 def test_without_patience_or_choice_all_steps_are_taken(small: Examples) -> None:
     def never(tables: Tables) -> float:
         raise AssertionError(tables)
@@ -410,7 +423,7 @@ def test_the_report_has_likelihoods_and_steps(small: Examples) -> None:
     assert facts["states"] == tables.states.tolist()
     assert facts["terms"] == tables.terms.sum()
     assert facts["steps"] == 2
-    assert facts["dev_f1"] == []
+    assert facts["held_out_f1"] == []
     assert facts["log_likelihood"] == [pytest.approx(x, abs=0.01) for x in report.log_likelihood]
 
 

@@ -1,6 +1,7 @@
 """The theorems of Cohen, Stratos, Collins, Foster and Ungar (JMLR 2014), as tests."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -126,11 +127,19 @@ def nearly_singular(rng: Generator) -> Tables:
     )  # fmt: skip
 
 
+def two_sizes(rng: Generator) -> Tables:
+    """Trees of three or four words, by the rule of X."""
+    rules = [("S", "X", "B"), ("X", "A", "B"), ("X", "Y", "B"), ("Y", "A", "B")]
+    grammar, m = finite_grammar(rules, {"A": 3, "B": 3}, {"X": 2, "Y": 2, "A": 2, "B": 2})
+    return with_roots(random_lpcfg(rng, grammar, m, sharpness=0.5), "S")
+
+
 KNOWN: dict[str, tuple[Callable[[Generator], Tables], int]] = {
     "one level": (one_level, 1),
     "two levels, m from 1 to 3": (two_levels, 2),
     "many roots": (many_roots, 3),
     "nearly singular": (nearly_singular, 4),
+    "two sizes": (two_sizes, 14),
 }
 
 
@@ -280,6 +289,31 @@ def feature_means(
         np.concatenate(pair) / visit for *pair, visit in zip(above, sibling, visits, strict=True)
     ]
     return inside_means, outside_means
+
+
+def test_one_random_node_a_tree_gives_biased_moments_where_sizes_vary() -> None:
+    """The JMLR text draws one node of every tree, which weights a node by one over the tree's size.
+
+    Small trees then count too much: with exact moments, no sampling error is left to blame. All
+    nodes of all trees are the right examples, here and in `data.features`.
+    """
+    known = Known("two sizes")
+    size = np.array([sum(1 for _ in tree.nodes()) for tree in known.trees])
+    assert set(size.tolist()) == {5, 7}
+    all_nodes, one_node = (known.examples.moments(p) for p in (known.p, known.p / size))
+    grammar, states = known.tables.grammar, known.tables.states
+    biased = observable_form(grammar, replace(one_node, roots=all_nodes.roots), states)
+    wrong = [
+        probability(biased, tree) / p - 1 for tree, p in zip(known.trees, known.p, strict=True)
+    ]
+    assert max(map(abs, wrong)) > 0.1
+    # where all trees have one size, there is no difference
+    equal = Known("one level")
+    third = observable_form(
+        equal.tables.grammar, equal.examples.moments(equal.p / 3), equal.tables.states
+    )
+    for tree, p in zip(equal.trees, equal.p, strict=True):
+        assert probability(third, tree) == pytest.approx(p, rel=1e-8)
 
 
 # Theorem 8 ----------------------------------------------------------------------------------------

@@ -53,6 +53,36 @@ def test_text_is_parsed_and_offsets_are_code_points(client: TestClient) -> None:
                 assert one.end_char == sentence.tokens[one.end - 1].end
 
 
+def test_the_same_sentence_with_other_options_is_another_answer(client: TestClient) -> None:
+    """All of these are answered from the cache the second time."""
+    tokens = ["The", "dog", "saw", "a", "cat", "with", "a", "telescope", "."]
+    asked: list[dict[str, Any]] = [
+        {},
+        {"k": 3},
+        {"objective": "max-product"},
+        {"objective": "max-product", "k": 3},
+    ]
+    tags = ["DT", "NN", "VBD", "DT", "NN", "IN", "DT", "NN", "."]
+    for given in ({"tokens": tokens}, {"tokens": tokens, "tags": tags}):
+        first = [parsed(client, sentences=[given], **options) for options in asked]
+        again = [parsed(client, sentences=[given], **options) for options in asked]
+        assert again == first
+        assert [len(one.sentences[0].parses) for one in first] == [1, 3, 1, 3]
+        scores = {one.sentences[0].parses[0].score for one in first}
+        assert len(scores) == 2  # one an objective
+
+
+def test_an_answer_from_the_cache_has_the_id_it_was_asked_with(client: TestClient) -> None:
+    ids = [
+        parsed(client, sentences=[{"tokens": ["A", "dog", "ran"], "id": name}]).sentences[0].id
+        for name in ("one", 2, "three")
+    ]
+    assert ids == ["one", 2, "three"]
+    service = client.app.state.service  # type: ignore[attr-defined]
+    assert service.cache.hits >= 2
+    assert not any(b'"id"' in answer for answer in service.cache._kept.values())
+
+
 def test_answers_are_the_parsers_to_the_last_digit(client: TestClient, parser: Parser) -> None:
     given = [
         Sentence(("The", "dog", "saw", "a", "cat", "."), id="one"),

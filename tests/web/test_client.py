@@ -161,6 +161,18 @@ def test_the_client_retries_within_its_limits(
 
 
 @both
+def test_the_client_never_pauses_longer_than_ten_seconds(
+    ask: Callable[[Answers, int], object], pauses: list[float]
+) -> None:
+    lost = [httpx.ConnectError] * 9
+    assert ask(Answers(busy("3600"), *lost, ready()), 10) == Models(models=[])
+    waited = [one for one in pauses if one]
+    assert waited[0] == 10.0
+    assert waited[1:7] == pytest.approx([0.2, 0.4, 0.8, 1.6, 3.2, 6.4])
+    assert waited[7:] == [10.0, 10.0, 10.0]
+
+
+@both
 def test_the_client_raises_the_last_problem_after_its_retries(
     ask: Callable[[Answers, int], object], pauses: list[float]
 ) -> None:

@@ -61,6 +61,39 @@ def test_the_cost_scale_is_learned_from_measured_work() -> None:
     assert admission.waiting_seconds == pytest.approx(1.5, rel=0.01)
 
 
+def test_an_estimate_is_corrected_once_the_cost_is_known() -> None:
+    admission = Admission(threads=1, most_requests=8, most_seconds=1.0)
+    admission.enter(4.0)
+    admission.enter(1.0)
+    admission.correct(-3.5)
+    assert admission.waiting_seconds == pytest.approx(1.5)
+    admission.correct(-10.0)
+    assert admission.waiting_seconds == 0.0
+
+
+def test_the_cost_of_tasks_replaces_the_estimate_of_their_request() -> None:
+    async def work() -> float:
+        admission, entered, go_on = Admission(1, 8, 1.0), threading.Event(), threading.Event()
+
+        def wait() -> bytes:
+            entered.set()
+            go_on.wait(10)
+            return b""
+
+        workers = Workers(1, admission)
+        line = workers.submit(lambda: [Task(wait, 0.25)], 5.0, Stop())
+        try:
+            await asyncio.to_thread(entered.wait, 10)
+            await asyncio.sleep(0)  # what the thread told the loop before comes first
+            return admission.cost
+        finally:
+            go_on.set()
+            await line.done
+            workers.close()
+
+    assert asyncio.run(work()) == pytest.approx(0.25)
+
+
 # The cache ----------------------------------------------------------------------------------------
 
 

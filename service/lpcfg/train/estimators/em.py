@@ -583,7 +583,7 @@ class EmReport:
             "states": self.states.tolist(),
             "terms": int(self.terms.sum()),
             "log_likelihood": [round(value, 2) for value in self.log_likelihood],
-            "dev_f1": [round(value, 2) for value in self.scores],
+            "held_out_f1": [round(value, 2) for value in self.scores],
             "steps": self.steps,
         }
 
