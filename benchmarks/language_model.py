@@ -15,10 +15,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from benchmarks.environment import ROOT, Record, environment
+from benchmarks.kneser_ney import KneserNey
 
 from lpcfg.lm.corpus import Sentence, read_sentences
 from lpcfg.lm.estimate import Options, train_lm
-from lpcfg.lm.kneser_ney import KneserNey
 
 STATES = (2, 4, 8, 16, 32, 128, 256)
 VARIANTS = {

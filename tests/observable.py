@@ -212,7 +212,8 @@ class _Collected:
         return a
 
     def _entry(self, leaf: Tree, a: int) -> int:
-        x = self.grammar.terminal_ids.get(leaf.word or "", -1)
+        word, known = leaf.word or "", self.grammar.terminals
+        x = known.index(word) if word in known else -1
         e = self.grammar.entry_ids.get((a, x))
         if e is None:
             raise _unknown(f"{leaf.label} → {leaf.word}")

@@ -7,7 +7,7 @@ import numpy as np
 from hypothesis import strategies as st
 from numpy.random import Generator
 
-from lpcfg.grammar.tables import Doubles, Emissions, Grammar, Tables, literal_emissions
+from lpcfg.grammar.tables import Doubles, Emissions, Grammar, Tables, frozen
 
 WORDS = ("x", "y")
 
@@ -133,3 +133,27 @@ def charts(draw: Any, max_words: int = 4) -> tuple[Tables, Emissions]:
     tables = random_tables(rng, grammar, 2, signed=draw(st.booleans()), max_terms=max_terms)
     tokens = draw(st.lists(st.sampled_from(WORDS), min_size=1, max_size=max_words))
     return tables, random_emissions(rng, grammar, tokens)
+
+
+def literal_emissions(grammar: Grammar, tokens: Sequence[str]) -> Emissions:
+    """Build emissions where each token is its own terminal (no unknown words)."""
+    entries: list[int] = []
+    start = [0]
+    for token in tokens:
+        if token in grammar.terminals:
+            x = grammar.terminals.index(token)
+            entries.extend(range(grammar.entry_start[x], grammar.entry_start[x + 1]))
+        start.append(len(entries))
+    entry = np.array(entries, np.int32)
+    return Emissions(
+        start=frozen(np.array(start, np.int32)),
+        symbol=frozen(grammar.entries[entry, 0]),
+        entry=frozen(entry),
+        weight=frozen(np.ones(len(entry))),
+    )
+
+
+def entry_name(grammar: Grammar, e: int) -> str:
+    """`A → x` of an entry."""
+    a, x = grammar.entries[e]
+    return f"{grammar.symbols[a]} → {grammar.terminals[x]}"

@@ -4,6 +4,7 @@ import ast
 import re
 import subprocess
 import tomllib
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
@@ -284,6 +285,111 @@ def is_compiled(function: ast.FunctionDef) -> bool:
         n.id for one in function.decorator_list for n in ast.walk(one) if isinstance(n, ast.Name)
     }
     return bool(names & {"njit", "compiled", "jit"})
+
+
+def test_nothing_in_production_is_used_by_tests_or_benchmarks_alone() -> None:
+    """Every module is imported, and every function, class, method and constant is named, by others.
+
+    What a decorator registers (commands, endpoints, validators) is used by whoever made the
+    decorator. Names count wherever they stand: two methods of one name vouch for each other.
+    """
+    imported = {name for _, name, _ in all_imports()}
+    modules_of = {".".join(("lpcfg", *path.with_suffix("").parts)): path for path in sources()}
+    entries = {"lpcfg.__main__"}
+    wrong = [
+        str(path)
+        for name, path in modules_of.items()
+        if name not in entries
+        and not name.endswith(".__init__")
+        and name not in imported
+        and f"{name.rpartition('.')[0]}:{path.stem}" not in imported_names()
+    ]
+    used = names_in_use()
+    wrong += [where for name, where in defined() if not used[name]]
+    assert not [
+        one
+        for one in wrong
+        if one.split()[-1] not in CALLED_FROM_OUTSIDE and not one.startswith(UNFINISHED)
+    ]
+
+
+CALLED_FROM_OUTSIDE = {
+    "from_string": "who imports lpcfg",
+    "pretty": "who imports lpcfg",
+    "to_nltk": "who imports lpcfg",
+    "_repr_svg_": "notebooks",
+    "send_400_response": "uvicorn",
+}
+"""Names that nobody calls here, and who does."""
+UNFINISHED = (
+    "dependencies/linear.py",
+    "dependencies/reranking.py",
+    "dependencies/tree_scores.py",
+    "service/lpcfg/dependencies/evaluation.py",
+    "service/lpcfg/dependencies/expansion.py",
+    "service/lpcfg/dependencies/tree_scores.py",
+)
+"""What the commands for dependency trees are to call: nothing else may be added here."""
+
+
+@cache
+def imported_names() -> frozenset[str]:
+    """`package:name` of every `from package import name`."""
+    found = set()
+    for path, tree in sources().items():
+        inside = ("lpcfg", *modules(path))
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom):
+                base = ".".join(inside[: -node.level]) + "." if node.level else ""
+                package = (base + (node.module or "")).rstrip(".")
+                found |= {f"{package}:{alias.name}" for alias in node.names}
+    return frozenset(found)
+
+
+@cache
+def names_in_use() -> Counter[str]:
+    """How often a name is read: as a variable, an attribute, or a word in a string of code."""
+    used: Counter[str] = Counter()
+    for tree in sources().values():
+        docstrings = {
+            id(node.body[0].value)
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+            and node.body
+            and isinstance(node.body[0], ast.Expr)
+        }
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+                used[node.id] += 1
+            elif isinstance(node, ast.Attribute):
+                used[node.attr] += 1
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+                if id(node) not in docstrings:
+                    used.update(re.findall(r"[A-Za-z_]\w*", node.value))
+            elif isinstance(node, ast.keyword) and node.arg:
+                used[node.arg] += 1
+    return used
+
+
+def defined() -> Iterator[tuple[str, str]]:
+    """Functions, classes, methods and constants of modules, and where they are."""
+    for path, tree in sources().items():
+        inner = [node for one in tree.body if isinstance(one, ast.ClassDef) for node in one.body]
+        for node in (*tree.body, *inner):
+            where = f"service/lpcfg/{path}:{node.lineno}"
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+                known = {"property", "staticmethod", "classmethod", "cached_property", "cache"}
+                known |= {"dataclass", "njit", "compiled", "contextmanager"}
+                makers = [
+                    one.func if isinstance(one, ast.Call) else one for one in node.decorator_list
+                ]
+                registered = any(not isinstance(m, ast.Name) or m.id not in known for m in makers)
+                if not registered and not re.fullmatch(r"__\w+__", node.name):
+                    yield node.name, f"{where} {node.name}"
+            elif isinstance(node, ast.Assign) and node in tree.body:
+                for target in node.targets:
+                    if isinstance(target, ast.Name) and not target.id.startswith("__"):
+                        yield target.id, f"{where} {target.id}"
 
 
 def drawn_hierarchy() -> dict[str, str]:

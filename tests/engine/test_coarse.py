@@ -11,7 +11,7 @@ from lpcfg.cancel import Stop
 from lpcfg.engine.pruned import kernels
 from lpcfg.engine.pruned.coarse import TRIES, WIDER, Limits, Pruned, Thresholds, Unfinished
 from lpcfg.errors import Stopped
-from lpcfg.grammar.tables import Grammar, literal_emissions
+from lpcfg.grammar.tables import Grammar
 from lpcfg.models.model import coarse_tables
 from tests.naive import Pcfg
 from tests.small_charts import (
@@ -25,7 +25,7 @@ from tests.small_charts import (
     item_keys,
     random_case,
 )
-from tests.strategies_grammar import random_emissions, random_grammar
+from tests.strategies_grammar import literal_emissions, random_emissions, random_grammar
 
 # Charts of up to five words: under 1,000 float64 roundings in any one number.
 ROUNDING = 1e-12

@@ -13,9 +13,10 @@ from lpcfg.engine.pruned.coarse import Limits, Pruned, Unfinished
 from lpcfg.engine.pruned.decode import OBJECTIVES
 from lpcfg.engine.pruned.fine import Posteriors
 from lpcfg.errors import InputError
-from lpcfg.grammar.tables import Grammar, literal_emissions
+from lpcfg.grammar.tables import Grammar
 from lpcfg.models.model import coarse_tables
 from tests.small_charts import NOTHING_OUT, Case, cases, coarse_of, interpreted
+from tests.strategies_grammar import literal_emissions
 
 # Sums of fewer than 20 float64 numbers, of which logs may be as large as log 1e-300 = -691.
 ROUNDING = 1e-10

@@ -7,14 +7,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lpcfg.engine.exact.decode import BestTree, Objective, decode
 from lpcfg.engine.exact.inside_outside import inside, outside, tree_probability
-from lpcfg.grammar.tables import Emissions, Grammar, Tables, literal_emissions
+from lpcfg.grammar.tables import Emissions, Grammar, Tables
 from lpcfg.trees.tree import Tree
 from tests import naive
 from tests.engine.test_inside_outside import plain
+from tests.exact_decode import BestTree, Objective, decode
 from tests.strategies_grammar import (
     charts,
+    literal_emissions,
     random_emissions,
     random_grammar,
     random_lpcfg,

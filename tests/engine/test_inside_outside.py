@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from lpcfg.engine.exact.inside_outside import Marginals, Missing, inside, outside, tree_probability
 from lpcfg.engine.exact.scaled import SignedLog
 from lpcfg.errors import InputError
-from lpcfg.grammar.tables import Emissions, Grammar, Tables, literal_emissions
+from lpcfg.grammar.tables import Emissions, Grammar, Tables
 from lpcfg.trees.brackets import parse_tree
 from lpcfg.trees.tree import Tree
 from tests import naive
@@ -20,6 +20,7 @@ from tests.strategies_grammar import (
     absolute,
     change_basis,
     charts,
+    literal_emissions,
     random_bases,
     random_emissions,
     random_grammar,

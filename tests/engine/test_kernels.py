@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from lpcfg.engine.pruned import fine, kernels
 from lpcfg.engine.pruned.coarse import Limits, Pruned, Thresholds, rules_by_children
-from lpcfg.grammar.tables import Grammar, Singles, literal_emissions
+from lpcfg.grammar.tables import Grammar, Singles
 from lpcfg.models.model import coarse_tables
 from tests.small_charts import (
     NOTHING_OUT,
@@ -23,7 +23,7 @@ from tests.small_charts import (
     random_case,
     roundings,
 )
-from tests.strategies_grammar import random_emissions, random_tables
+from tests.strategies_grammar import literal_emissions, random_emissions, random_tables
 
 # float64 sums of products of fewer than 1,000 numbers, all positive.
 ROUNDING = 1e-12

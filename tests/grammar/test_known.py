@@ -11,10 +11,10 @@ import lpcfg.grammar.known
 from lpcfg.engine.exact.inside_outside import tree_probability
 from lpcfg.errors import GrammarError, InputError
 from lpcfg.grammar.known import check_probabilities, enumerate_trees, read_lpcfg, sample_trees
-from lpcfg.grammar.tables import Grammar, Tables, literal_emissions
+from lpcfg.grammar.tables import Grammar, Tables
 from lpcfg.trees.tree import Tree
 from tests import naive
-from tests.strategies_grammar import random_grammar, random_lpcfg, random_tables
+from tests.strategies_grammar import literal_emissions, random_grammar, random_lpcfg, random_tables
 
 TWO_STATE = Path(__file__).resolve().parents[2] / "examples" / "two_state.toml"
 

@@ -17,6 +17,7 @@ from lpcfg.grammar.lexicon import (
     tags_of,
 )
 from lpcfg.grammar.tables import Grammar
+from tests.strategies_grammar import entry_name
 
 SYMBOLS = ("S", "NN", "NP|NN", "VB")
 NN, NP_NN, VB = 1, 2, 3
@@ -270,7 +271,7 @@ def test_emissions_are_the_candidates_with_their_entries() -> None:
         expected = weights(found, word, tag)
         assert emissions.symbol[rows].tolist() == list(expected)
         assert emissions.weight[rows].tolist() == list(expected.values())
-    names = [grammar.entry_name(e) for e in emissions.entry.tolist()]
+    names = [entry_name(grammar, e) for e in emissions.entry.tolist()]
     dog = weights(found, "dog")
     assert names[: len(dog)] == [
         "NN → dog", "NP|NN → dog", *([f"VB → {ANY}"] if VB in dog else []),

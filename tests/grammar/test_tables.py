@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lpcfg.errors import GrammarError
-from lpcfg.grammar.tables import Grammar, Tables, frozen, literal_emissions
-from tests.strategies_grammar import random_grammar, random_tables
+from lpcfg.grammar.tables import Grammar, Tables, frozen
+from tests.strategies_grammar import entry_name, literal_emissions, random_grammar, random_tables
 
 
 def dog_grammar() -> Grammar:
@@ -32,11 +32,10 @@ def test_rules_and_words_are_found_by_name() -> None:
     grammar = dog_grammar()
     assert (grammar.n_symbols, grammar.n_rules) == (5, 2)
     assert grammar.symbol_ids["N"] == 3
-    assert grammar.terminal_ids["the"] == 2
     assert grammar.rule_ids[1, 0, 4] == 1
     assert grammar.entry_ids[4, 1] == 2
     assert grammar.rule_name(1) == "S → NP V"
-    assert grammar.entry_name(3) == "D → the"
+    assert entry_name(grammar, 3) == "D → the"
 
 
 def test_entries_of_a_terminal_are_contiguous() -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from benchmarks.kneser_ney import BEFORE_START, KneserNey
 from scipy import sparse
 
 from lpcfg.errors import InputError, SettingsError, StoreError, TrainingError
@@ -24,7 +25,6 @@ from lpcfg.lm.estimate import (
     symmetric_start,
     train_lm,
 )
-from lpcfg.lm.kneser_ney import BEFORE_START, KneserNey
 from lpcfg.lm.model import LanguageModel, Training
 
 SUMS = 1e-12

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from lpcfg.engine.pruned import decode, fine, kernels
 from lpcfg.engine.pruned.coarse import Pruned
 from lpcfg.errors import InputError
-from lpcfg.grammar.tables import Grammar, Tables, literal_emissions
+from lpcfg.grammar.tables import Grammar, Tables
 from lpcfg.models.calibration_map import MonotoneMap
 from lpcfg.models.model import coarse_tables
 from lpcfg.parsing.readout import Answers, Labels, SpanTable, as_words, constituents_of, places
@@ -20,6 +20,7 @@ from lpcfg.trees.binarize import restore
 from lpcfg.trees.brackets import parse_tree
 from lpcfg.trees.tree import Tree
 from tests.small_charts import NOTHING_OUT, coarse_of
+from tests.strategies_grammar import literal_emissions
 
 GRAMMAR = Grammar(
     symbols=("@NP<NN", "NP", "S|VP", "S|VP|NP", "a%7Cb", "DT", "NN", "NP|NN", "NP<"),

@@ -120,7 +120,7 @@ def likelihood(corpus: Corpus, tables: Tables, trees: list[Tree]) -> float:
     total = 0.0
     for tree in trees:
         pairs = [
-            (grammar.symbol_ids[leaf.label], grammar.terminal_ids[leaf.word or ""])
+            (grammar.symbol_ids[leaf.label], grammar.terminals.index(leaf.word or ""))
             for leaf in tree.leaves()
         ]
         entry = np.array([grammar.entry_ids[pair] for pair in pairs], np.int32)

@@ -29,6 +29,7 @@ from lpcfg.train.estimators.spectral import project
 from lpcfg.trees.binarize import binarize
 from lpcfg.trees.brackets import read_string
 from lpcfg.trees.normalize import normalize
+from tests.strategies_grammar import entry_name
 
 SMALL = Path(__file__).resolve().parents[2] / "examples" / "small.mrg"
 PARTS = ("parent", "left", "right", "c_inf", "c_one")
@@ -128,7 +129,7 @@ def named(tables: Tables, words: dict[tuple[str, str], float]) -> dict[str, Doub
     numbers = {grammar.rule_name(r): tables.dense(r) for r in range(grammar.n_rules)}
     for e, (a, x) in enumerate(grammar.entries.tolist()):
         weight = words.get((grammar.symbols[a], grammar.terminals[x]), 1.0)
-        numbers[grammar.entry_name(e)] = weight * np.array(tables.terminal_vector(e), np.float64)
+        numbers[entry_name(grammar, e)] = weight * np.array(tables.terminal_vector(e), np.float64)
     for a, name in enumerate(grammar.symbols):
         numbers[name] = np.array(tables.root_vector(a), np.float64)
     return numbers

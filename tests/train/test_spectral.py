@@ -61,7 +61,9 @@ class Learned:
         """c∞ = count(a → x) / count(a) · direction."""
         grammar = self.grammar
         entries = [
-            grammar.entry_ids[grammar.symbol_ids[leaf.label], grammar.terminal_ids[leaf.word or ""]]
+            grammar.entry_ids[
+                grammar.symbol_ids[leaf.label], grammar.terminals.index(leaf.word or "")
+            ]
             for leaf in tree.leaves()
         ]
         symbol = grammar.entries[entries, 0]

@@ -11,11 +11,17 @@ from numpy.random import Generator
 
 from lpcfg.engine.exact.inside_outside import inside, outside, tree_probability
 from lpcfg.grammar.known import enumerate_trees
-from lpcfg.grammar.tables import Doubles, Grammar, Tables, literal_emissions
+from lpcfg.grammar.tables import Doubles, Grammar, Tables
 from lpcfg.trees.tree import Tree
 from tests import naive
 from tests.observable import Examples, Features, Moments, Outside, examples, observable_form
-from tests.strategies_grammar import change_basis, random_bases, random_grammar, random_lpcfg
+from tests.strategies_grammar import (
+    change_basis,
+    literal_emissions,
+    random_bases,
+    random_grammar,
+    random_lpcfg,
+)
 
 
 def probability(tables: Tables, tree: Tree) -> float:

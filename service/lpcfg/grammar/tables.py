@@ -143,10 +143,6 @@ class Grammar:
         return {name: a for a, name in enumerate(self.symbols)}
 
     @cached_property
-    def terminal_ids(self) -> Mapping[str, int]:
-        return {word: x for x, word in enumerate(self.terminals)}
-
-    @cached_property
     def rule_ids(self) -> Mapping[tuple[int, int, int], int]:
         return {(a, b, c): r for r, (a, b, c) in enumerate(self.rules.tolist())}
 
@@ -164,10 +160,6 @@ class Grammar:
     def rule_name(self, r: int) -> str:
         a, b, c = (self.symbols[s] for s in self.rules[r])
         return f"{a} → {b} {c}"
-
-    def entry_name(self, e: int) -> str:
-        a, x = self.entries[e]
-        return f"{self.symbols[a]} → {self.terminals[x]}"
 
 
 def _check_grammar(grammar: Grammar) -> None:
@@ -375,21 +367,3 @@ class Emissions:
     @property
     def length(self) -> int:
         return len(self.start) - 1
-
-
-def literal_emissions(grammar: Grammar, tokens: Sequence[str]) -> Emissions:
-    """Build emissions where each token is its own terminal (no unknown words)."""
-    entries: list[int] = []
-    start = [0]
-    for token in tokens:
-        x = grammar.terminal_ids.get(token)
-        if x is not None:
-            entries.extend(range(grammar.entry_start[x], grammar.entry_start[x + 1]))
-        start.append(len(entries))
-    entry = np.array(entries, np.int32)
-    return Emissions(
-        start=frozen(np.array(start, np.int32)),
-        symbol=frozen(grammar.entries[entry, 0]),
-        entry=frozen(entry),
-        weight=frozen(np.ones(len(entry))),
-    )
