@@ -41,7 +41,8 @@ class Settings(BaseSettings):
     model_store: str = Field(
         default_factory=_default_store,
         min_length=1,
-        description="folder or fsspec URL of the model store",
+        description="folder or fsspec URL of the model store; models missing there are looked up "
+        "in the package",
     )
     host: str = Field("127.0.0.1", min_length=1, description="address the service listens on")
     port: int = Field(8000, ge=0, le=65535, description="TCP port the service listens on; 0: any")
