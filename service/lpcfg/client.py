@@ -132,8 +132,25 @@ def _without_none(value: Mapping[str, Any]) -> dict[str, Any]:
     return {name: one for name, one in value.items() if one is not None}
 
 
-def _parse_request(given: Given, k: int, objective: str, model: str | None) -> dict[str, Any]:
-    return _without_none({**_sentences(given), "k": k, "objective": objective, "model": model})
+def _parse_request(
+    given: Given, k: int, objective: str, rescore: bool, model: str | None
+) -> dict[str, Any]:
+    return {**_sentences(given), **_parse_options(k, objective, rescore, model)}
+
+
+def _parse_options(k: int, objective: str, rescore: bool, model: str | None) -> dict[str, Any]:
+    options = {"k": k, "objective": objective, "rescore": _unless_default(rescore), "model": model}
+    return _without_none(options)
+
+
+def _unless_default(rescore: bool) -> bool | None:
+    """Leave `rescore` out of a request that does not need it."""
+    return None if rescore else False
+
+
+def _trees_request(trees: Sequence[str], rescore: bool, model: str | None) -> dict[str, Any]:
+    rescored = _unless_default(rescore)
+    return _without_none({"trees": list(trees), "rescore": rescored, "model": model})
 
 
 def _marginals_request(
@@ -141,11 +158,13 @@ def _marginals_request(
     spans: Sequence[tuple[int, int]] | None,
     threshold: float,
     raw: bool,
+    rescore: bool,
     model: str | None,
 ) -> dict[str, Any]:
     asked = None if spans is None else [{"start": start, "end": end} for start, end in spans]
     request = {"sentences": [_sentence(sentence)], "spans": asked, "threshold": threshold}
-    return _without_none({**request, "raw": raw, "model": model})
+    options = {"raw": raw, "rescore": _unless_default(rescore), "model": model}
+    return _without_none({**request, **options})
 
 
 def _similarity_request(pairs: Sequence[tuple[str, str]]) -> dict[str, Any]:
@@ -214,13 +233,14 @@ class Client(_Client):
         *,
         k: int = 1,
         objective: str = "max-rule",
+        rescore: bool = True,
         model: str | None = None,
     ) -> ParseResponse:
         """Parse a text, or a list of sentences: the `k` best trees of each.
 
         A sentence is a string, a list of tokens, or a dict like one of `sentences` of /v1/parse.
         """
-        body = _parse_request(given, k, objective, model)
+        body = _parse_request(given, k, objective, rescore, model)
         return self._post("/v1/parse", body, ParseResponse)
 
     def marginals(
@@ -230,15 +250,18 @@ class Client(_Client):
         spans: Sequence[tuple[int, int]] | None = None,
         threshold: float = 0.01,
         raw: bool = False,
+        rescore: bool = True,
         model: str | None = None,
     ) -> MarginalsResponse:
         """Return the probability of every labelled span of one sentence, or of the given spans."""
-        body = _marginals_request(sentence, spans, threshold, raw, model)
+        body = _marginals_request(sentence, spans, threshold, raw, rescore, model)
         return self._post("/v1/marginals", body, MarginalsResponse)
 
-    def tree_probability(self, trees: Sequence[str], *, model: str | None = None) -> TreesResponse:
+    def tree_probability(
+        self, trees: Sequence[str], *, rescore: bool = True, model: str | None = None
+    ) -> TreesResponse:
         """Return log p(tree) and log p(tree | sentence) of bracketed trees."""
-        body = _without_none({"trees": list(trees), "model": model})
+        body = _trees_request(trees, rescore, model)
         return self._post("/v1/tree-probability", body, TreesResponse)
 
     def similarity(self, pairs: Sequence[tuple[str, str]]) -> SimilarityResponse:
@@ -261,10 +284,11 @@ class Client(_Client):
         *,
         k: int = 1,
         objective: str = "max-rule",
+        rescore: bool = True,
         model: str | None = None,
     ) -> Iterator[BatchLine]:
         """Parse any number of sentences: yield one line for each, with a sentence or a problem."""
-        parameters = _without_none({"k": k, "objective": objective, "model": model})
+        parameters = _parse_options(k, objective, rescore, model)
         done = 0
         for body in _batch_request(sentences):
             answer = self._send("POST", "/v1/batch", content=body, params=parameters)
@@ -346,13 +370,14 @@ class AsyncClient(_Client):
         *,
         k: int = 1,
         objective: str = "max-rule",
+        rescore: bool = True,
         model: str | None = None,
     ) -> ParseResponse:
         """Parse a text, or a list of sentences: the `k` best trees of each.
 
         A sentence is a string, a list of tokens, or a dict like one of `sentences` of /v1/parse.
         """
-        body = _parse_request(given, k, objective, model)
+        body = _parse_request(given, k, objective, rescore, model)
         return await self._post("/v1/parse", body, ParseResponse)
 
     async def marginals(
@@ -362,17 +387,18 @@ class AsyncClient(_Client):
         spans: Sequence[tuple[int, int]] | None = None,
         threshold: float = 0.01,
         raw: bool = False,
+        rescore: bool = True,
         model: str | None = None,
     ) -> MarginalsResponse:
         """Return the probability of every labelled span of one sentence, or of the given spans."""
-        body = _marginals_request(sentence, spans, threshold, raw, model)
+        body = _marginals_request(sentence, spans, threshold, raw, rescore, model)
         return await self._post("/v1/marginals", body, MarginalsResponse)
 
     async def tree_probability(
-        self, trees: Sequence[str], *, model: str | None = None
+        self, trees: Sequence[str], *, rescore: bool = True, model: str | None = None
     ) -> TreesResponse:
         """Return log p(tree) and log p(tree | sentence) of bracketed trees."""
-        body = _without_none({"trees": list(trees), "model": model})
+        body = _trees_request(trees, rescore, model)
         return await self._post("/v1/tree-probability", body, TreesResponse)
 
     async def similarity(self, pairs: Sequence[tuple[str, str]]) -> SimilarityResponse:
@@ -395,10 +421,11 @@ class AsyncClient(_Client):
         *,
         k: int = 1,
         objective: str = "max-rule",
+        rescore: bool = True,
         model: str | None = None,
     ) -> AsyncIterator[BatchLine]:
         """Parse any number of sentences: yield one line for each, with a sentence or a problem."""
-        parameters = _without_none({"k": k, "objective": objective, "model": model})
+        parameters = _parse_options(k, objective, rescore, model)
         done = 0
         for body in _batch_request(sentences):
             answer = await self._send("POST", "/v1/batch", content=body, params=parameters)

@@ -9,6 +9,7 @@ from lpcfg.cli.options import (
     Maximise,
     Model,
     Objective,
+    Rescore,
     Store,
     StyleRules,
     Tags,
@@ -48,6 +49,7 @@ def evaluate(
             "the files given (see evaluation/suite.py for how they are written).",
         ),
     ] = False,
+    rescore: Rescore = True,
     store: Store = None,
     json: Json = False,
 ) -> None:
@@ -65,11 +67,13 @@ def evaluate(
         rules = Style.of(style_rules(style) or ())
     settings = read_settings(model_store=store)
     if suite:
-        _evaluate_suite(Parser.load(model, settings.model_store), treebanks or [], json)
+        _evaluate_suite(
+            Parser.load(model, settings.model_store, rescore=rescore), treebanks or [], json
+        )
         return
     if not treebanks:
         raise typer.BadParameter("name at least one, or add --suite", param_hint="TREEBANK")
-    parser = Parser.load(model, settings.model_store)
+    parser = Parser.load(model, settings.model_store, rescore=rescore)
     trees = list(read_normalized(treebanks, rules))
     gold = [tree for tree in trees if max_length is None or len(tree.leaves()) <= max_length]
     if not gold:

@@ -78,3 +78,9 @@ StyleRules = Annotated[
     ),
 ]
 Maximise = Annotated[Objective, typer.Option(help="What the best tree maximises.")]
+Rescore = Annotated[
+    bool,
+    typer.Option(
+        "--rescore/--no-rescore", help="Let the rescoring layer decide, or the tensors alone."
+    ),
+]

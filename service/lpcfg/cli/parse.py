@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from lpcfg.cli.options import Json, Maximise, Model, Objective, Store
+from lpcfg.cli.options import Json, Maximise, Model, Objective, Rescore, Store
 from lpcfg.cli.sentences import Form, sentences
 from lpcfg.cli.terminal import note, result, result_json
 from lpcfg.parsing.results import Analysis, Options
@@ -64,6 +64,7 @@ def parse(
     marginals: Annotated[
         bool, typer.Option("--marginals", help="Add the posteriors of all spans (with JSON).")
     ] = False,
+    rescore: Rescore = True,
     store: Store = None,
     json: Json = False,
 ) -> None:
@@ -81,7 +82,7 @@ def parse(
     from lpcfg.parsing.parser import Parser
     from lpcfg.parsing.to_json import analysis_json, marginals_json
 
-    parser = Parser.load(model, read_settings(model_store=store).model_store)
+    parser = Parser.load(model, read_settings(model_store=store).model_store, rescore=rescore)
     options = Options(k=k, objective=objective.value)
     unknown: Counter[str] = Counter()
     for found in sentences(files or (), form):

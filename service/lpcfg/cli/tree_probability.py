@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from lpcfg.cli.options import Json, Model, Store
+from lpcfg.cli.options import Json, Model, Rescore, Store
 from lpcfg.cli.terminal import result, result_json
 from lpcfg.parsing.results import TreeProbability
 from lpcfg.settings import read_settings
@@ -21,6 +21,7 @@ def tree_probability(
         Path | None,
         typer.Argument(metavar="FILE", help="Penn brackets, also .gz; standard input if left out."),
     ] = None,
+    rescore: Rescore = True,
     store: Store = None,
     json: Json = False,
 ) -> None:
@@ -34,7 +35,7 @@ def tree_probability(
     from lpcfg.trees.normalize import normalize
 
     settings = read_settings(model_store=store)
-    parser = Parser.load(model, settings.model_store)
+    parser = Parser.load(model, settings.model_store, rescore=rescore)
     for raw in read(str(file) if file else "-", max_depth=settings.max_tree_depth):
         tree = normalize(raw)
         found = parser.tree_probability([tree])[0] if tree else NOTHING_LEFT

@@ -188,10 +188,12 @@ class Parser:
             self._stages.append(_Stage(*coarser, model.lexicon, (), model.rescoring))
 
     @classmethod
-    def load(cls, reference: str, store: str | Path) -> "Parser":
-        """Load and verify a stored model, and create its parser."""
+    def load(cls, reference: str, store: str | Path, *, rescore: bool = True) -> "Parser":
+        """Load and verify a stored model, and create its parser, or one of its tensors alone."""
         stored = load(reference, store)
-        return cls(from_bundle(stored), reference=stored.reference)
+        model = from_bundle(stored)
+        kept = model if rescore else replace(model, rescoring=None)
+        return cls(kept, reference=stored.reference)
 
     def parse(
         self,

@@ -162,6 +162,11 @@ class _Sentences(_Request):
         return self
 
 
+Rescore = Annotated[
+    bool, Field(description="false leaves out the model's rescoring layer, where it has one")
+]
+
+
 class ParseRequest(_Sentences):
     """Sentences to parse."""
 
@@ -188,6 +193,7 @@ class ParseRequest(_Sentences):
 
     k: int = Field(1, ge=1, description="how many trees for each sentence, best first")
     objective: Objective = Field("max-rule", description="what the best tree maximises")
+    rescore: Rescore = True
 
 
 class DependenciesRequest(_Sentences):
@@ -223,6 +229,7 @@ class MarginalsRequest(_Sentences):
         0.01, ge=0, le=1, allow_inf_nan=False, description="leave out less probable labels"
     )
     raw: bool = Field(False, description="use the grammar's own symbols, without calibration")
+    rescore: Rescore = True
 
     @field_validator("sentences")
     @classmethod
@@ -244,6 +251,7 @@ class TreesRequest(_Request):
     )
 
     trees: list[str]
+    rescore: Rescore = True
     model: str | None = Field(
         None, min_length=1, description="NAME or NAME@VERSION of a model that is served"
     )
@@ -284,6 +292,7 @@ class BatchParameters(BaseModel):
     )
     k: int = Field(1, ge=1, description="how many trees for each sentence, best first")
     objective: Objective = Field("max-rule", description="what the best tree maximises")
+    rescore: Rescore = True
 
 
 # Answers ------------------------------------------------------------------------------------------

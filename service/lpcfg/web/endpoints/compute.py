@@ -65,7 +65,7 @@ async def parse(body: ParseRequest, request: Request, service: TheService) -> Re
     settings, served, stop = service.settings, service.models.named(body.model), service.stop()
     _check_parses(body.k, settings)
     admit(service, request, body.text, body.sentences)
-    options = Options(k=body.k, objective=body.objective)
+    options = Options(k=body.k, objective=body.objective, rescore=body.rescore)
     sentences: list[Sentence] = []
 
     def prepare() -> list[Task]:
@@ -126,6 +126,7 @@ def _marginals(served: Served, sentence: Sentence, body: MarginalsRequest, stop:
         spans=spans,
         raw=body.raw,
         calibrated=not body.raw,
+        rescore=body.rescore,
         stop=stop,
     )
     places = sentence.offsets or [(None, None)] * len(sentence.tokens)
@@ -154,7 +155,7 @@ async def tree_probability(body: TreesRequest, request: Request, service: TheSer
     def task(number: int, text: str) -> Task:
         at = f"/trees/{number}"
         return Task(
-            lambda: _tree_probability(served, text, settings, stop, at),
+            lambda: _tree_probability(served, text, body.rescore, settings, stop, at),
             cost_of_text(text, settings.max_tokens),
         )
 
@@ -180,14 +181,16 @@ _NO_PROBABILITY = dict.fromkeys(
 )
 
 
-def _tree_probability(served: Served, text: str, settings: Settings, stop: Stop, at: str) -> bytes:
+def _tree_probability(
+    served: Served, text: str, rescore: bool, settings: Settings, stop: Stop, at: str
+) -> bytes:
     try:
         tree = inputs.tree_of(text, settings, at)
     except (TreebankError, InputError) as error:
         under = at if isinstance(error, TreebankError) else ""
         told = problem_of(error, under).model_dump(exclude_none=True)
         return encoded({**_NO_PROBABILITY, "problem": told})
-    found = served.parser.tree_probability([tree], stop)[0]
+    found = served.parser.tree_probability([tree], stop, rescore=rescore)[0]
     drawn = {"tree": write(tree), "missing": found.missing}
     return encoded({**tree_probability_json(found), **drawn, "problem": None})
 
@@ -233,7 +236,8 @@ async def batch(
         _check_parses(asked.k, service.settings)
         served = service.models.named(asked.model)
     key = getattr(request.state, "key", None)
-    lines = Batch(service, served, Options(k=asked.k, objective=asked.objective), key)
+    options = Options(k=asked.k, objective=asked.objective, rescore=asked.rescore)
+    lines = Batch(service, served, options, key)
     return LinesResponse(lines.answers(request))
 
 
