@@ -84,7 +84,7 @@ def problem_of(heads: Sequence[int]) -> tuple[int, str] | None:
 
 
 def _word_in_cycle(heads: Sequence[int]) -> int:
-    """The number of some word that its own heads lead back to, 0 if there is none."""
+    """Return the number of some word that its own heads lead back to, 0 if there is none."""
     reached = [0] * (len(heads) + 1)  # the walk that came by
     for start in range(1, len(heads) + 1):
         word = start
@@ -136,7 +136,7 @@ def projectivized(arcs: Arcs) -> tuple[Arcs, int]:
 
 
 def modifiers(heads: Sequence[int]) -> list[list[int]]:
-    """The modifiers of 0 … n in the order of the sentence."""
+    """Return the modifiers of 0 … n in the order of the sentence."""
     result: list[list[int]] = [[] for _ in range(len(heads) + 1)]
     for m, head in enumerate(heads, start=1):
         result[head].append(m)

@@ -170,7 +170,7 @@ def read_string(text: str, *, source: str = "<string>") -> Iterator[Sentence]:
 
 
 def write(sentences: Iterable[Sentence]) -> str:
-    """The sentences as CoNLL-U, from which `read_string` reads equal sentences."""
+    """Return the sentences as CoNLL-U, from which `read_string` reads equal sentences."""
     parts: list[str] = []
     for sentence in sentences:
         parts += sentence.comments
@@ -180,7 +180,7 @@ def write(sentences: Iterable[Sentence]) -> str:
 
 
 def sentence_of(arcs: Arcs, text: str | None = None, comments: Sequence[str] = ()) -> Sentence:
-    """A new CoNLL-U sentence for arcs; `text` is what their offsets count in."""
+    """Return a new CoNLL-U sentence for arcs; `text` is what their offsets count in."""
     rows: list[Row] = []
     for k, word in enumerate(arcs.words):
         upos, _, xpos = (arcs.tags[k] if arcs.tags else "_").partition("|")

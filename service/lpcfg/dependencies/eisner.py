@@ -22,7 +22,7 @@ LEAST = -1e30
 
 @njit(cache=True, nogil=True)
 def bottom_up(heads: Longs) -> Any:
-    """The words from 1 on, the deepest first, from left to right where equally deep."""
+    """Return the words from 1 on, the deepest first, from left to right where equally deep."""
     n = len(heads)
     depth = np.zeros(n, np.int64)
     for m in range(n):
@@ -35,7 +35,7 @@ def bottom_up(heads: Longs) -> Any:
 
 @njit(cache=True, nogil=True)
 def _plus(a: float, b: float) -> Any:
-    """log(e^a + e^b)."""
+    """Compute log(e^a + e^b)."""
     if a < b:
         a, b = b, a
     return a + np.log1p(np.exp(b - a)) if b > a - 40 else a
@@ -75,7 +75,7 @@ def inside(score: Doubles) -> Any:
 
 @njit(cache=True, nogil=True)
 def marginals(score: Doubles) -> Any:
-    """The posterior of every arc under p(tree) ∝ exp of its scores' sum; and log Z."""
+    """Return the posterior of every arc under p(tree) ∝ exp of its scores' sum; and log Z."""
     n = len(score) - 1
     opened, done, log_z = inside(score)
     to_open, to_done = np.zeros((n + 1, n + 1)), np.zeros((n + 1, n + 1))

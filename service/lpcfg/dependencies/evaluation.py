@@ -91,7 +91,7 @@ def calibration_error(probabilities: Sequence[float], right: Sequence[bool]) -> 
 
 
 def right_heads(gold: Sequence[Arcs], predicted: Sequence[Arcs]) -> Longs:
-    """How many heads are right in every sentence."""
+    """Count how many heads are right in every sentence."""
     return np.array(
         [
             sum(a == b for a, b in zip(one.heads, other.heads, strict=True))
@@ -104,7 +104,7 @@ def right_heads(gold: Sequence[Arcs], predicted: Sequence[Arcs]) -> Longs:
 def paired_bootstrap(
     first: Longs, second: Longs, words: Longs, *, draws: int = 10_000, seed: int = 0
 ) -> tuple[float, float]:
-    """The gain in percent of words of the second over the first, and its p-value.
+    """Return the gain in percent of words of the second over the first, and its p-value.
 
     Sentences are drawn with replacement (Koehn 2004); p is the share of draws in which the second
     is no better.

@@ -35,13 +35,13 @@ RIGHT, LEFT = "/R", "/L"
 
 
 def part_of_speech(tag: str) -> str:
-    """The tag that symbols are made of: XPOS where there is one, else all of it."""
+    """Return the tag that symbols are made of: XPOS where there is one, else all of it."""
     first, _, last = tag.partition("|")
     return escape(last if last not in ("", "_") else first)
 
 
 def expand(arcs: Arcs) -> Tree:
-    """The s-tree of a projective dependency tree with tags."""
+    """Return the s-tree of a projective dependency tree with tags."""
     if not arcs.tags or not arcs.is_projective:
         lacking = "without tags" if not arcs.tags else "that crosses others"
         raise InputError(
@@ -62,7 +62,7 @@ def expand(arcs: Arcs) -> Tree:
 
 
 def collapse(tree: Tree) -> Arcs:
-    """The dependency tree of an expansion; relations are not part of it."""
+    """Return the dependency tree of an expansion; relations are not part of it."""
     leaves = tree.leaves()
     heads = [0] * len(leaves)
     position, done = len(leaves), list[int]()
@@ -208,7 +208,7 @@ Kind = tuple[int, str]
 def _grounded_rules(
     kinds: Sequence[Kind], symbol_of: dict[Kind, int], grammar: Grammar
 ) -> dict[tuple[Kind, Kind, Kind], int]:
-    """Every rule of words' own symbols, and the rule whose parameters it has."""
+    """Return every rule of words' own symbols, and the rule whose parameters it has."""
     result = {}
     for m, end in kinds:
         inner = [kind for kind in ((m, ""), (m, RIGHT), (m, LEFT)) if kind in symbol_of]
@@ -224,7 +224,7 @@ def _grounded_rules(
 
 
 def _emitted(tables: Tables, given: Emissions, m: int, symbol: int) -> Doubles:
-    """The vector of word m under its tag's preterminal."""
+    """Return the vector of word m under its tag's preterminal."""
     total = np.zeros(int(tables.states[symbol]))
     for t in range(given.start[m], given.start[m + 1]):
         if given.symbol[t] == symbol:

@@ -31,7 +31,7 @@ _BEYOND = 7  # any number: what facts of places beyond the sentence are
 
 
 def fact_codes(word: str, frequent: bool) -> list[int]:
-    """The codes of a word's facts that its tag has no part in."""
+    """Return the codes of a word's facts that its tag has no part in."""
     lower = word.lower()
     itself, low = (
         (f"w {word}", f"l {lower}") if frequent else (f"s {shape(word)}", f"e {lower[-2:]}")

@@ -13,7 +13,7 @@ NOTE = "heads follow from a constituency tree by head rules; relations are not k
 
 
 def arcs_of(tree: Tree, offsets: tuple[tuple[int, int], ...] = ()) -> Arcs:
-    """The arcs of a normalized tree; they are projective."""
+    """Return the arcs of a normalized tree; they are projective."""
     words: list[str] = []
     tags: list[str] = []
     heads: list[int] = []

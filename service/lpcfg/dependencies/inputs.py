@@ -20,7 +20,7 @@ LENGTH = 3.0
 
 
 def facts_of(word: str) -> tuple[str, ...]:
-    """The word itself, its last and first letters in lower case, and its shape."""
+    """Return the word itself, its last and first letters in lower case, and its shape."""
     lower = word.lower()
     return word, lower[-2:], lower[-3:], lower[-4:], lower[:3], shape(word)
 
@@ -68,11 +68,11 @@ class Inputs:
         return {name: k + 1 for k, name in enumerate(self.folded)}
 
     def sizes(self) -> dict[str, int]:
-        """How many rows the table of every fact has."""
+        """Count how many rows the table of every fact has."""
         return {fact: len(self.names[fact]) + 1 for fact in FACTS}
 
     def rows(self, words: Sequence[str]) -> Longs:
-        """The rows of every word's facts, the last column its vector's."""
+        """Return the rows of every word's facts, the last column its vector's."""
         result = np.zeros((len(words), len(FACTS) + 1), np.int64)
         for m, word in enumerate(words):
             for k, value in enumerate(facts_of(word)):

@@ -93,7 +93,7 @@ def _finish(
 
 @njit(cache=True, nogil=True)
 def _collected(score: Doubles, k: int, finished: Any, back_done: Any, back_joint: Any) -> Any:
-    """The best derivations over all roots, followed down to their arcs."""
+    """Return the best derivations over all roots, followed down to their arcs."""
     done, n_done = finished
     n = len(score) - 1
     heap = [(0.0, 0, 0, 0) for _ in range(0)]

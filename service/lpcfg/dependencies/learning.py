@@ -141,7 +141,7 @@ def derivatives(
     settings: Settings,
     random: np.random.Generator,
 ) -> tuple[Gradients, float]:
-    """The derivatives of a batch's loss by all parameters, and the loss."""
+    """Return the derivatives of a batch's loss by all parameters, and the loss."""
     batch, known = _left_out(batch_of([one.rows for one in examples]), settings, random)
     first, last, layers = forward(p, batch, vectors[known], settings.left_out, random)
     out: Gradients = {
@@ -174,7 +174,7 @@ def derivatives(
 
 
 def _cross_entropy(score: Singles, truth: Longs) -> tuple[float, Singles]:
-    """Σ log p of the truth, and the derivatives of its negative by the scores."""
+    """Compute Σ log p of the truth, and the derivatives of its negative by the scores."""
     logs = log_shares(score)
     at = np.arange(len(truth))
     by = np.exp(logs).astype(np.float32)
@@ -183,7 +183,7 @@ def _cross_entropy(score: Singles, truth: Longs) -> tuple[float, Singles]:
 
 
 def _left_out(batch: Batch, settings: Settings, random: np.random.Generator) -> tuple[Batch, Longs]:
-    """The batch without some words, and the rows of its eigenwords, without some others."""
+    """Return the batch without some words, and the rows of its eigenwords, without some others."""
     rows = batch.rows.copy()
     rows[random.random(len(rows)) < settings.words_left_out, 0] = 0
     known = rows[:, -1] * (random.random(len(rows)) >= settings.words_left_out)

@@ -64,7 +64,7 @@ class LinearParser:
     weights: Singles
 
     def scores(self, arcs: Arcs) -> Doubles:
-        """The scores of all arcs of a sentence; only its words and tags are looked at."""
+        """Return the scores of all arcs of a sentence; only its words and tags are looked at."""
         coded = _coded([arcs], self.frequent)
         score: Doubles = _scores(
             coded.codes, len(arcs.words), self.keys, self.weights, ARC.parts, ARC.distance
@@ -148,7 +148,7 @@ def _arc_keys(
 
 @njit(cache=True, nogil=True)
 def _gold_keys(coded: Coded, parts: Longs, far: Longs) -> Any:
-    """The keys of all gold arcs' features."""
+    """Return the keys of all gold arcs' features."""
     out = np.empty(len(coded.heads) * _ROOM, np.uint64)
     keys, at = np.empty(_ROOM, np.uint64), np.zeros(6, np.int64)
     total = 0
@@ -163,7 +163,7 @@ def _gold_keys(coded: Coded, parts: Longs, far: Longs) -> Any:
 
 @njit(cache=True, nogil=True)
 def _table(keys: Words64, size: int) -> Any:
-    """An open table of keys, as `place_of` looks them up."""
+    """Return an open table of keys, as `place_of` looks them up."""
     table = np.zeros(size, np.uint32)
     mask = np.uint64(size - 1)
     for key in keys:

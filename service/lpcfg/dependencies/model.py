@@ -44,7 +44,7 @@ class SpectralTrees:
     operators: Operators
 
     def probability(self, arcs: Arcs) -> SignedLog:
-        """p(words | topology) of a dependency tree, with its sign."""
+        """Compute p(words | topology) of a dependency tree, with its sign."""
         return self.operators.probability(self.vocabulary.numbers(arcs.words), arcs.heads)
 
 
@@ -79,7 +79,7 @@ def to_bundle(model: DependencyModel, *, facts: Mapping[str, object], card: str)
 
 
 def from_bundle(stored: Stored | Bundle) -> DependencyModel:
-    """The model that was stored."""
+    """Return the model that was stored."""
     described: dict[str, Any] = dict(stored.grammar)
     kind = described.get("kind", "constituency")
     if kind != KIND:

@@ -96,7 +96,7 @@ def batch_of(sentences: Sequence[Longs]) -> Batch:
 
 
 def windows(x: Singles) -> Singles:
-    """Every row with its neighbours, PAD on either side, side by side."""
+    """Return every row with its neighbours, PAD on either side, side by side."""
     n, width = x.shape
     result = np.zeros((n, WINDOW, width), np.float32)
     for k in range(-PAD, PAD + 1):
@@ -151,7 +151,7 @@ def arc_parts(p: Parameters, words: Singles) -> tuple[Singles, ArcParts]:
 
 @njit(cache=True, nogil=True)
 def distance_row(h: int, m: int) -> Any:
-    """The row of a distance and its direction."""
+    """Return the row of a distance and its direction."""
     return 2 * np.searchsorted(DISTANCES, abs(h - m), side="right") + (1 if m > h else 0)
 
 
@@ -177,7 +177,7 @@ def arc_scores(parts: ArcParts) -> Any:
 
 
 def relation_hidden(p: Parameters, states: Singles, heads: Longs) -> Singles:
-    """The hidden vector of the arc to every word of a sentence, given the heads."""
+    """Return the hidden vector of the arc to every word of a sentence, given the heads."""
     m = np.arange(1, len(states))
     far = 2 * np.searchsorted(DISTANCES, np.abs(heads - m), side="right") + (m > heads)
     hidden: Singles = states[heads] @ p["relation.head"]

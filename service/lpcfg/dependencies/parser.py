@@ -60,7 +60,7 @@ class DependencyParser:
 
     @classmethod
     def load(cls, reference: str, store: str | Path) -> "DependencyParser":
-        """The parser of a stored model: NAME, NAME@VERSION, or a path."""
+        """Return the parser of a stored model: NAME, NAME@VERSION, or a path."""
         stored = load(reference, store)
         return cls(from_bundle(stored), stored.reference)
 
@@ -92,7 +92,7 @@ class DependencyParser:
         ]
 
     def log_probability(self, words: Sequence[str], heads: Sequence[int]) -> float:
-        """log p(tree | sentence); −inf of a tree that is not projective."""
+        """Compute log p(tree | sentence); −inf of a tree that is not projective."""
         arcs = Arcs(tuple(words), tuple(heads), ("",) * len(words))
         if not arcs.is_projective:
             return -np.inf

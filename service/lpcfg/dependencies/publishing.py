@@ -46,7 +46,7 @@ def _facts(one: Measured) -> dict[str, object]:
 
 
 def _card(name: str, facts: Mapping[str, Any], report: Report) -> str:
-    """The model's card: what it is, what it was learned from, how good it is."""
+    """Return the model's card: what it is, what it was learned from, how good it is."""
     lines = [
         f"# {name}",
         "",

@@ -36,7 +36,7 @@ class Candidates:
 
 
 def triples(heads: Sequence[int], tags: Sequence[str]) -> list[str]:
-    """The triples of a tree, as strings."""
+    """Return the triples of a tree, as strings."""
     result = []
     below = modifiers(heads)
     for h, mine in enumerate(below):
@@ -64,7 +64,7 @@ class Reranker:
     scale: Doubles
 
     def best(self, one: Candidates) -> int:
-        """The row of the best candidate."""
+        """Return the row of the best candidate."""
         rows = _rows(one, self.names, grow=False) if len(self.weights) else None
         return int(np.argmax(self._scores(one, rows)))
 
@@ -86,7 +86,7 @@ def scaled(numbers: Doubles, scale: Doubles) -> Doubles:
 
 
 def _rows(one: Candidates, names: dict[str, int], *, grow: bool) -> list[Longs]:
-    """The numbers of every candidate's triples."""
+    """Return the numbers of every candidate's triples."""
     result = []
     for heads in one.heads.tolist():
         found = triples(heads, one.sentence.tags)

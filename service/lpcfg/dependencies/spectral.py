@@ -92,7 +92,7 @@ class Representation:
 
     @classmethod
     def of(cls, u: Doubles) -> "Representation":
-        """The paper's: U and its pseudo-inverse."""
+        """Return the paper's: U and its pseudo-inverse."""
         return cls(u, np.asarray(np.linalg.pinv(u).T, np.float64))
 
     @classmethod
@@ -171,7 +171,7 @@ class Operators:
         return cls(roots, c_inf, up, d, representation.dual, conditions)
 
     def probability(self, words: Sequence[int], heads: Sequence[int]) -> SignedLog:
-        """p(words | topology) with its sign: an estimate may be negative."""
+        """Compute p(words | topology) with its sign: an estimate may be negative."""
         sign, log = self.probabilities(words, np.array([heads], np.int64))
         return SignedLog(int(sign[0]), float(log[0]))
 

@@ -65,7 +65,7 @@ class Report:
 
 
 def read(sources: Sequence[str]) -> list[Arcs]:
-    """The trees of CoNLL-U files; every word needs a head."""
+    """Return the trees of CoNLL-U files; every word needs a head."""
     return [sentence.arcs for sentence in conllu.read(list(sources))]
 
 
@@ -111,7 +111,7 @@ def train(
 
 
 def _coded(gold: Sequence[Arcs], eigenwords: Eigenwords, config: Config) -> DependencyModel:
-    """The model without its networks: inputs and classes."""
+    """Return the model without its networks: inputs and classes."""
     inputs = Inputs.of((w for arcs in gold for w in arcs.words), eigenwords, config.vectors)
     relations = tuple(sorted({label for arcs in gold for label in arcs.labels}))
     tags = tuple(sorted({tag for arcs in gold for tag in arcs.tags or ("_|_",)}))

@@ -43,7 +43,7 @@ class TreeScores:
     model: Expanded
 
     def of(self, sentence: Arcs, candidates: Longs) -> tuple[Doubles, Longs]:
-        """log |p| of every row of heads, and how many of its rules were never seen."""
+        """Compute log |p| of every row of heads, and how many of its rules were never seen."""
         tags = [part_of_speech(tag) for tag in sentence.tags]
         ids = self.model.grammar.symbol_ids
         known = [tag if tag in ids else None for tag in tags]

@@ -40,7 +40,7 @@ class Vocabulary:
         return {name: x for x, name in enumerate(self.names)}
 
     def number(self, word: str) -> int:
-        """The number of a word: its own, or its finest signature's that there is."""
+        """Return the number of a word: its own, or its finest signature's that there is."""
         ids = self._ids
         if word in ids and not word.startswith(MARK):
             return ids[word]

@@ -35,7 +35,7 @@ class Rows:
         return len(self.start) - 1, self.columns
 
     def sums(self) -> NDArray[np.float64]:
-        """The sum of every row."""
+        """Return the sum of every row."""
         return _row_sums(self.start, self.value)
 
     def times(self, dense: Floats, threads: int, *, roots: bool = False) -> Floats:
@@ -112,13 +112,13 @@ class Counter:
         self._runs.append((self._on_disk(keys[first]), self._on_disk(counts)))
 
     def _on_disk(self, values: NDArray[Any]) -> Any:
-        """The same values, but in a file."""
+        """Return the same values, but in a file."""
         with tempfile.TemporaryFile() as file:
             values.tofile(file)
             return _mapped(file, values.dtype.type)
 
     def merged(self) -> Rows:
-        """All counts, as float32."""
+        """Return all counts, as float32."""
         self._finish_run()
         rows, columns = self._shape
         bounds = np.arange(rows + 1, dtype=np.int64) * columns
@@ -134,7 +134,7 @@ class Counter:
         return Rows(start, *mapped, columns)
 
     def _merged_rows(self, starts: Longs, first: int, last: int) -> sparse.csr_matrix:
-        """The counts of rows first to last - 1, of all runs."""
+        """Return the counts of rows first to last - 1, of all runs."""
         columns = self._shape[1]
         parts = [
             (keys[start[first] : start[last]], counts[start[first] : start[last]])
@@ -157,7 +157,7 @@ def _ranges(start: Longs) -> Iterator[tuple[int, int]]:
 
 
 def _mapped(file: IO[bytes], kind: type[np.generic]) -> Any:
-    """The values in a file without a name, in memory only while they are used.
+    """Return the values in a file without a name, in memory only while they are used.
 
     The mapping outlives the file object; when nobody uses it any more, or the process is killed,
     the disk has its space back.

@@ -99,7 +99,7 @@ def _read(
 
 
 def vocabulary(counts: dict[str, int], size: int, keep: Collection[str]) -> tuple[str, ...]:
-    """The most frequent words and those of `keep` that occur, by count, ties by spelling."""
+    """Return the most frequent words and those of `keep` that occur, by count, ties by spelling."""
     order = sorted(counts, key=lambda word: (-counts[word], word))
     if not order:
         raise TrainingError("expected text to learn words from, got no word: check the files")
@@ -153,7 +153,7 @@ def count_pairs(
 
 
 def unit_rows(table: Floats) -> NDArray[np.float32]:
-    """The rows of a table, each divided by its length; rows of zeros stay."""
+    """Return the rows of a table, each divided by its length; rows of zeros stay."""
     lengths = np.linalg.norm(table, axis=1, keepdims=True)
     unit: Floats = np.divide(table, lengths, out=np.zeros_like(table), where=lengths > 0)
     return unit.astype(np.float32)

@@ -49,7 +49,7 @@ class Contexts:
 
 @njit(cache=True, nogil=True)
 def smoothed(table: Floats, places: Ints, rate: float) -> Floats:
-    """z_t = α table[w_{t-1}] + (1 − α) z_{t-1} for every place t, zero behind each break.
+    """Compute z_t = α table[w_{t-1}] + (1 − α) z_{t-1} for every place t, zero behind each break.
 
     The last row of the table is a break's: nothing before a break counts, but the break does.
     """

@@ -51,7 +51,7 @@ def treebank_sentences(sources: Iterable[Source]) -> Iterator[tuple[str, ...]]:
 
 
 def tokens_of_chunk(chunk: str) -> tuple[str, ...]:
-    """The forms of the tokens in text without white space, as they are within a sentence."""
+    """Return the forms of the tokens in text without white space, as they are within a sentence."""
     return tuple(token.form for token in tokenize(f"x {chunk} x")[1:-1])
 
 
@@ -150,11 +150,11 @@ class Corpus:
             self._chunks = _Chunks()  # they hold the numbers of forgotten words
 
     def counts(self) -> dict[str, int]:
-        """How often each word came."""
+        """Count how often each word came."""
         return {word: int(self._counts[number]) for word, number in self._numbers.items()}
 
     def blocks(self, words: Sequence[str], overlap: int = 1) -> Iterator[Ints]:
-        """All text in order: words as places in `words`, others len(words), breaks one more.
+        """Return all text in order: words as places in `words`, others len(words), breaks one more.
 
         It begins with a break. Every block but the first begins with the last `overlap` numbers of
         those before it, so that no pair (1) or triple (2) of neighbours is missed.

@@ -25,14 +25,14 @@ class Canonical:
 
 
 def cca(c11: Doubles, c12: Doubles, c22: Doubles, rank: int) -> Canonical:
-    """The `rank` strongest pairs of canonical directions."""
+    """Return the `rank` strongest pairs of canonical directions."""
     one, two = inverse_root(c11), inverse_root(c22)
     left, values, right = np.linalg.svd(one @ c12 @ two)
     return Canonical(one @ left[:, :rank], two @ right[:rank].T, values[:rank])
 
 
 def inverse_root(moments: Doubles) -> Doubles:
-    """C^{-½}, symmetric; directions without variance get none."""
+    """Compute C^{-½}, symmetric; directions without variance get none."""
     values, vectors = np.linalg.eigh((moments + moments.T) / 2)
     floor = RIDGE * max(float(values.mean()), 0.0)
     scale = np.zeros_like(values)

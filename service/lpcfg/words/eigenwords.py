@@ -57,20 +57,20 @@ class Eigenwords:
         return int(self.vectors.shape[1])
 
     def row(self, word: str) -> int:
-        """The row of a word, -1 if it has none."""
+        """Return the row of a word, -1 if it has none."""
         return self._rows.get(fold(word), UNKNOWN)
 
     def rows(self, words: Iterable[str]) -> NDArray[np.int32]:
-        """The rows of words."""
+        """Return the rows of words."""
         return np.fromiter(map(self.row, words), np.int32)
 
     def vector(self, word: str) -> NDArray[np.float32]:
-        """The vector of a word, zero if it has none, (d,)."""
+        """Return the vector of a word, zero if it has none, (d,)."""
         found: NDArray[np.float32] = self.matrix([word])[0]
         return found
 
     def matrix(self, words: Iterable[str]) -> NDArray[np.float32]:
-        """The vectors of words, zero where they have none, (len(words), d)."""
+        """Return the vectors of words, zero where they have none, (len(words), d)."""
         rows = self.rows(words)
         found: NDArray[np.float32] = self.vectors[rows]
         found[rows == UNKNOWN] = 0
@@ -96,7 +96,7 @@ class Eigenwords:
         return [(self.words[k], float(cosines[k])) for k in found]
 
     def token_vectors(self, tokens: Sequence[str]) -> NDArray[np.float32]:
-        """The vectors of a sentence's tokens in context, (T, 3 d): [word; left; right]."""
+        """Return the vectors of a sentence's tokens in context, (T, 3 d): [word; left; right]."""
         if self.contexts is None:
             raise InputError(
                 "expected eigenwords with context projections, got vectors of words alone: "

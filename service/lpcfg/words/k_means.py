@@ -11,7 +11,7 @@ SAMPLE_PER_CLUSTER = 256
 
 
 def k_means(points: Points, m: int, *, rounds: int, random: np.random.Generator) -> Places:
-    """The cluster of every point, of at most m, numbered without gaps.
+    """Return the cluster of every point, of at most m, numbered without gaps.
 
     Centres start as k-means++ draws them (Arthur and Vassilvitskii 2007) and move by Lloyd's
     rounds, all on a sample of the points; at the end each point goes to the nearest.

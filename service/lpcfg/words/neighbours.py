@@ -91,7 +91,7 @@ def two_step(
 def _moments(
     around: Rows, projected: Sequence[Floats], uses: Sequence[Doubles], threads: int
 ) -> Doubles:
-    """The second moments of [left; right] states: sums over all tokens."""
+    """Return the second moments of [left; right] states: sums over all tokens."""
     left, right = (side.astype(np.float64) for side in projected)
     cross = left.T @ around.times(right, threads)
     return np.block(
@@ -141,7 +141,7 @@ class Omega:
         return table.times(dense, self._search.threads, roots=self._search.square_roots)
 
     def times(self, dense: Floats) -> Floats:
-        """Ω X."""
+        """Compute Ω X."""
         parts = np.split(dense, np.cumsum([table.shape[1] for table in self._tables])[:-1])
         out = np.zeros((len(self.row_scale), dense.shape[1]), dense.dtype)
         for table, scale, part in zip(self._tables, self.column_scales, parts, strict=True):
@@ -149,7 +149,7 @@ class Omega:
         return (self.row_scale[:, None].astype(dense.dtype) * out)[: self.shape[0]]
 
     def transposed_times(self, dense: Floats) -> Floats:
-        """Ωᵀ X."""
+        """Compute Ωᵀ X."""
         n = self.shape[0]
         padded = np.zeros((len(self.row_scale), dense.shape[1]), dense.dtype)
         padded[:n] = self.row_scale[:n, None].astype(dense.dtype) * dense
@@ -160,7 +160,7 @@ class Omega:
         return np.concatenate(parts)
 
     def singular(self, on_step: OnStep) -> Singular:
-        """Ω's largest singular values and left vectors."""
+        """Compute Ω's largest singular values and left vectors."""
         search = self._search
         return left_singular(
             self,
@@ -172,7 +172,7 @@ class Omega:
         )
 
     def right_vectors(self, found: Singular) -> list[Floats]:
-        """D_c^{-κ/2} V of every table: V = Ωᵀ U Σ⁻¹."""
+        """Compute D_c^{-κ/2} V of every table: V = Ωᵀ U Σ⁻¹."""
         inverse = np.divide(
             1, found.values, out=np.zeros_like(found.values), where=found.values > 0
         )

@@ -24,7 +24,7 @@ class Ridge:
     penalty: float
 
     def predict(self, rows: Doubles) -> Doubles:
-        """The value of every row, (n,)."""
+        """Return the value of every row, (n,)."""
         result: Doubles = self.intercept + ((rows - self.mean) / self.scale) @ self.weights
         return result
 
@@ -54,7 +54,7 @@ def fit_by_folds(rows: Doubles, values: Doubles) -> Ridge:
 
 
 def held_out_error(rows: Doubles, values: Doubles, penalty: float) -> float:
-    """The sum of squared errors over rows, each predicted from the folds it is not in."""
+    """Return the sum of squared errors over rows, each predicted from the folds it is not in."""
     fold = np.arange(len(rows)) % FOLDS
     errors = np.empty(len(rows))
     for k in range(FOLDS):

@@ -48,21 +48,21 @@ _POWER = 3
 
 
 def word_similarities(words: Eigenwords, a: Sequence[str], b: Sequence[str]) -> Doubles:
-    """W for the words of a and of b, (len(a), len(b))."""
+    """Compute W for the words of a and of b, (len(a), len(b))."""
     cosines = words.matrix(a).astype(np.float64) @ words.matrix(b).astype(np.float64).T
     same = np.array([[one.lower() == two.lower() for two in b] for one in a], np.bool_)
     return np.where(same.reshape(cosines.shape), 1.0, np.clip(cosines, 0, 1) ** _POWER)
 
 
 def eigenword_similarity(words: Eigenwords, a: Sequence[str], b: Sequence[str]) -> float:
-    """s of two sets of words, 0 if either is empty."""
+    """Compute s of two sets of words, 0 if either is empty."""
     if not a or not b:
         return 0.0
     return float(word_similarities(words, a, b).sum() / np.sqrt(len(a) * len(b)))
 
 
 def expanded(rows: Doubles) -> Doubles:
-    """The columns, their squares and their square roots."""
+    """Return the columns, their squares and their square roots."""
     return np.hstack([rows, rows**2, np.sqrt(rows)])
 
 
@@ -94,7 +94,7 @@ class Similarity:
         return self.score_forms([(words_in(a), words_in(b)) for a, b in pairs])
 
     def score_forms(self, pairs: Sequence[Forms]) -> Doubles:
-        """The same of sentences that are tokenised."""
+        """Return the same of sentences that are tokenised."""
         rows = expanded(features(pairs, self.columns, self.words))
         return np.clip(self.ridge.predict(rows), *self.scale)
 
@@ -152,7 +152,7 @@ def check_columns(columns: Sequence[str], words: Eigenwords | None) -> None:
 
 
 def features(pairs: Sequence[Forms], columns: Sequence[str], words: Eigenwords | None) -> Doubles:
-    """The features of pairs that the columns name, (len(pairs), len(columns))."""
+    """Return the features of pairs that the columns name, (len(pairs), len(columns))."""
     rows = []
     for pair in pairs:
         a, b = map(sides_of, pair)
@@ -246,7 +246,7 @@ def correlations(measure: Similarity, sets: Sequence[Set]) -> Correlations:
 
 
 def pearson(found: Doubles, gold: Doubles) -> float:
-    """Pearson's correlation; 0 where either does not vary."""
+    """Compute Pearson's correlation; 0 where either does not vary."""
     one, two = found - found.mean(), gold - gold.mean()
     size = float(np.linalg.norm(one) * np.linalg.norm(two))
     return float(one @ two) / size if size > 0 else 0.0

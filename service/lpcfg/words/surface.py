@@ -84,12 +84,12 @@ def _stemmer() -> Any:
 
 @lru_cache(1 << 16)
 def base_form(word: str) -> str:
-    """The stem of a word in lower case, by Porter's rules."""
+    """Return the stem of a word in lower case, by Porter's rules."""
     return str(_stemmer().stem(word))
 
 
 def surface_metrics(a: Sides, b: Sides) -> list[float]:
-    """The values of `SURFACE`."""
+    """Return the values of `SURFACE`."""
     common = [len(one & two) for one, two in zip(a.sets, b.sets, strict=True)]
     sizes = [len(one) * len(two) for one, two in zip(a.sets, b.sets, strict=True)]
     shares = [n / np.sqrt(size) if size else 0.0 for n, size in zip(common, sizes, strict=True)]

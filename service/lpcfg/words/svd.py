@@ -27,11 +27,11 @@ class Operator(Protocol):
     def shape(self) -> tuple[int, int]: ...
 
     def times(self, dense: Floats) -> Floats:
-        """A X."""
+        """Return a X."""
         ...
 
     def transposed_times(self, dense: Floats) -> Floats:
-        """Aᵀ X."""
+        """Compute Aᵀ X."""
         ...
 
 
@@ -82,7 +82,7 @@ def left_singular(
 
 
 def _orthonormal(block: Floats, basis: Floats) -> Floats:
-    """An orthonormal basis of the block's columns, orthogonal to a basis found before.
+    """Return an orthonormal basis of the block's columns, orthogonal to a basis found before.
 
     Done twice: once leaves an error of the rounding times the block's condition.
     """

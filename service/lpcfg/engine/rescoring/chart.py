@@ -27,7 +27,7 @@ class View(NamedTuple):
 
 @njit(cache=True, nogil=True)
 def view(chart, item, edge, heads, n):  # type: ignore[no-untyped-def]
-    """The view of a chart with posteriors of items and edges over n words."""
+    """Return the view of a chart with posteriors of items and edges over n words."""
     total, back = best_tree(chart, item, edge)
     root = len(total) - 1
     for t in range(root, -1, -1):
@@ -42,7 +42,7 @@ def view(chart, item, edge, heads, n):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def find_heads(chart, back, heads):  # type: ignore[no-untyped-def]
-    """The head word of every item, in its best derivation, whose edges are `back`."""
+    """Return the head word of every item, in its best derivation, whose edges are `back`."""
     items = len(chart.symbol)
     head, best = np.empty(items, np.int32), np.zeros(items, np.int32)
     for t in range(items):
@@ -62,7 +62,7 @@ def find_heads(chart, back, heads):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def leaves_of(chart, back, root, n):  # type: ignore[no-untyped-def]
-    """The item over every word in the best derivation below a root."""
+    """Return the item over every word in the best derivation below a root."""
     leaf, stack = np.empty(n, np.int32), np.empty(len(chart.symbol) + 1, np.int32)
     stack[0], size = root, 1
     while size:
@@ -79,7 +79,7 @@ def leaves_of(chart, back, root, n):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def base_scores(chart, item, edge, n):  # type: ignore[no-untyped-def]
-    """log of an edge's posterior over that of the item above, and of a root's posterior."""
+    """Compute log of an edge's posterior over that of the item above, and of a root's posterior."""
     of_edge, of_root = np.empty(len(edge), np.float32), np.zeros(len(item), np.float32)
     for t in range(len(item)):
         above = np.log(max(item[t], _LEAST))

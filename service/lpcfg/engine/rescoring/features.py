@@ -49,7 +49,7 @@ def length_bucket(words: int) -> int:
 
 @njit(cache=True, nogil=True)
 def _slots(numbers, label, mask, out, count):  # type: ignore[no-untyped-def]
-    """The slots of features whose numbers, but for the label's code, are given."""
+    """Return the slots of features whose numbers, but for the label's code, are given."""
     for f in range(count):
         x = numbers[f] + label
         x ^= x >> 32
@@ -61,7 +61,7 @@ def _slots(numbers, label, mask, out, count):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def _cell(codes, i, k, out):  # type: ignore[no-untyped-def]
-    """The features that all items over [i, k), more words than one, have in common."""
+    """Return the features that all items over [i, k), more words than one, have in common."""
     word, tag, suffix = codes[WORD], codes[TAG], codes[SUFFIX]
     before, first, last, after = i + PAD - 1, i + PAD, k + PAD - 1, k + PAD
     key = _KEYS
@@ -91,7 +91,7 @@ def _cell(codes, i, k, out):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def _head(codes, i, k, head, out):  # type: ignore[no-untyped-def]
-    """The features of an item's head."""
+    """Return the features of an item's head."""
     word, tag = codes[WORD], codes[TAG]
     before, after, at = i + PAD - 1, k + PAD, head + PAD
     key = _KEYS
@@ -106,7 +106,7 @@ def _head(codes, i, k, head, out):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def _over_word(codes, i, out):  # type: ignore[no-untyped-def]
-    """The features that all items over one word have in common."""
+    """Return the features that all items over one word have in common."""
     word, tag, suffix = codes[WORD], codes[TAG], codes[SUFFIX]
     at, key = i + PAD, _KEYS[32:]
     out[0] = key[0]
@@ -220,7 +220,7 @@ def _sum(weight, slots, count):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def sparse_scores(chart, text, names, weight):  # type: ignore[no-untyped-def]
-    """g = w·f of every item and every edge; text = (codes, heads of items)."""
+    """Compute g = w·f of every item and every edge; text = (codes, heads of items)."""
     mask, room = len(weight) - 1, room_for_slots()
     item, edge = np.empty(len(chart.symbol), np.float32), np.empty(len(chart.rule), np.float32)
     last_start, last_end = -1, -1

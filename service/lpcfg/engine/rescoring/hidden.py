@@ -44,7 +44,7 @@ class Hidden(NamedTuple):
 
 @njit(cache=True, nogil=True)
 def gathered(by_word, n, width):  # type: ignore[no-untyped-def]
-    """The sums of rows: by_word (n + 2 PAD, POSITIONS · H) → (SUMS, n + 1, H)."""
+    """Return the sums of rows: by_word (n + 2 PAD, POSITIONS · H) → (SUMS, n + 1, H)."""
     sums = np.zeros((SUMS, n + 1, width), np.float32)
     for p in range(len(_BESIDE)):
         which, offset = _BESIDE[p]

@@ -56,12 +56,12 @@ class Vectors:
         return {word: row for row, word in enumerate(self.words)}
 
     def row(self, word: str) -> int:
-        """The row of a word, one beyond the last if it has none."""
+        """Return the row of a word, one beyond the last if it has none."""
         row = self.rows.get(word)
         return self.rows.get(word.lower(), len(self.words)) if row is None else row
 
     def take(self, rows: Longs) -> Singles:
-        """The vectors in these rows, zeros beyond the last."""
+        """Return the vectors in these rows, zeros beyond the last."""
         inside = np.minimum(rows, len(self.words) - 1)
         scale = np.where(rows < len(self.words), self.scale[inside], np.float32(0))
         return self.table[inside].astype(np.float32) * scale[:, None]
@@ -158,7 +158,7 @@ class WordFacts:
 
 
 def suffix(word: str) -> str:
-    """The last letters of a word, in lower case."""
+    """Return the last letters of a word, in lower case."""
     return word.lower()[-SUFFIX:]
 
 
@@ -173,7 +173,7 @@ def padded_codes(words: Longs, tags: Longs) -> Longs:
 
 
 def by_word(hidden: Hidden, vectors: Singles, tags: Ints, suffixes: Longs) -> Singles:
-    """The rows of all positions of the words, and of what is beside the sentence, which has
+    """Return the rows of all positions of the words, and of what is beside the sentence, which has
     neither vectors nor suffixes, and the last tag; (n + 2 PAD, POSITIONS · H)."""
     rows = np.empty((len(tags) + 2 * PAD, hidden.word.shape[1]), np.float32)
     rows[:PAD] = rows[-PAD:] = hidden.tag[-1] + hidden.suffix[0]
@@ -195,7 +195,7 @@ class Rescorer:
         self._facts = WordFacts(layer.frequent, layer.suffixes, layer.vectors)
 
     def rescored(self, found: Posteriors, words: Sequence[str]) -> Posteriors:
-        """The layer's posteriors of items and edges, in place of the tensors'."""
+        """Return the layer's posteriors of items and edges, in place of the tensors'."""
         chart, n = found.pruned.chart, found.pruned.length
         seen = charts.view(chart, found.item, found.edge, self._heads, n)
         item, edge = self._scores(chart, seen, self._facts.of(words))
@@ -205,7 +205,7 @@ class Rescorer:
         return replace(found, item=of_item, edge=of_edge, rescored=True)
 
     def _scores(self, chart: Chart, seen: charts.View, facts: Longs) -> tuple[Singles, Singles]:
-        """g of every item and edge."""
+        """Compute g of every item and edge."""
         layer = self._layer
         coded = padded_codes(facts, self._names.tag[seen.preterminal])
         item, edge = sparse_scores(chart, (coded, seen.head), self._names, layer.weight)

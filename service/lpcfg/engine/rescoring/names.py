@@ -50,7 +50,7 @@ class HeadTable:
     rightmost: Bools
 
     def of(self, grammar: Grammar) -> Heads:
-        """The table for the symbols of a grammar."""
+        """Return the table for the symbols of a grammar."""
         number = {label: row for row, label in enumerate(self.labels)}
         pairs = [labels_of(symbol) for symbol in grammar.symbols]
         base, top = np.array([[number[one] for one in pair] for pair in pairs], np.int32).T
@@ -68,7 +68,7 @@ class Rows:
 
     @classmethod
     def of(cls, grammar: Grammar) -> "Rows":
-        """A row for every name that a grammar has, in the order of the names."""
+        """Return a row for every name that a grammar has, in the order of the names."""
         bare = bare_symbols(grammar)
         tags = {tag_of(symbol) for symbol in grammar.symbols[grammar.n_internal :]}
         return cls(
@@ -83,15 +83,15 @@ class Rows:
         )
 
     def tags_of(self, grammar: Grammar) -> Ints:
-        """The row of every symbol's tag; one beyond the last for what has none."""
+        """Return the row of every symbol's tag; one beyond the last for what has none."""
         return _looked_up(self._numbers[0], [tag_of(name) for name in grammar.symbols])
 
     def labels_of(self, grammar: Grammar) -> Ints:
-        """The row of every symbol; one beyond the last for those unknown."""
+        """Return the row of every symbol; one beyond the last for those unknown."""
         return _looked_up(self._numbers[1], bare_symbols(grammar))
 
     def rules_of(self, grammar: Grammar) -> Ints:
-        """The row of every rule; one beyond the last for those unknown."""
+        """Return the row of every rule; one beyond the last for those unknown."""
         return _looked_up(self._numbers[2], bare_rules(grammar))
 
 
@@ -100,12 +100,12 @@ def _looked_up(numbers: dict[str, int], names: Sequence[str]) -> Ints:
 
 
 def codes(names: Iterable[str]) -> Longs:
-    """The code of every name."""
+    """Return the code of every name."""
     return mixed(np.array([crc(name) for name in names], np.int64))
 
 
 def crc(name: str) -> int:
-    """The CRC-32 of a name."""
+    """Return the CRC-32 of a name."""
     return zlib.crc32(name.encode("utf-8", "surrogatepass"))
 
 
@@ -119,7 +119,7 @@ def mixed(numbers: Longs) -> Longs:
 
 
 def names_of(grammar: Grammar) -> Names:
-    """The codes of a grammar."""
+    """Return the codes of a grammar."""
     return Names(
         label=frozen(codes(bare_symbols(grammar))),
         marked=frozen(codes(f"< {name}" for name in grammar.symbols)),
@@ -130,7 +130,7 @@ def names_of(grammar: Grammar) -> Names:
 
 
 def bare_symbols(grammar: Grammar) -> list[str]:
-    """The symbols without their sibling marks: `@VP<PP` gives `@VP`."""
+    """Return the symbols without their sibling marks: `@VP<PP` gives `@VP`."""
     return [
         name.partition(SIBLING_MARK)[0] if is_intermediate(name) else name
         for name in grammar.symbols
@@ -138,7 +138,7 @@ def bare_symbols(grammar: Grammar) -> list[str]:
 
 
 def bare_rules(grammar: Grammar) -> list[str]:
-    """The rules of symbols without marks, as text."""
+    """Return the rules of symbols without marks, as text."""
     return _rules(grammar, bare_symbols(grammar))
 
 
@@ -147,7 +147,7 @@ def _rules(grammar: Grammar, names: Sequence[str]) -> list[str]:
 
 
 def tag_of(symbol: str) -> str:
-    """The tag at the bottom of a preterminal; nothing for an intermediate symbol."""
+    """Return the tag at the bottom of a preterminal; nothing for an intermediate symbol."""
     return (split_chain(symbol) or [""])[-1]
 
 

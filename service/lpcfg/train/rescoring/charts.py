@@ -103,7 +103,7 @@ class Charts(Sequence[Record]):
 
 
 def _length(sizes: Longs) -> Longs:
-    """How many numbers a record takes."""
+    """Count how many numbers a record takes."""
     length: Longs = 7 * sizes[..., 0] + 1 + 5 * sizes[..., 1] + 2 * sizes[..., 2]
     return length
 

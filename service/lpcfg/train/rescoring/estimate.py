@@ -86,7 +86,7 @@ def learn_layer(
 
 
 def frequent_suffixes(forest: Forest, most: int) -> tuple[str, ...]:
-    """The most frequent ends of a forest's words, ties by spelling."""
+    """Return the most frequent ends of a forest's words, ties by spelling."""
     times = np.bincount(forest.word[forest.is_leaf], minlength=len(forest.words)).tolist()
     counts: Counter[str] = Counter()
     for word, count in zip(forest.words, times, strict=True):
@@ -95,6 +95,6 @@ def frequent_suffixes(forest: Forest, most: int) -> tuple[str, ...]:
 
 
 def rounded(table: Singles) -> Singles:
-    """The numbers as half precision holds them."""
+    """Return the numbers as half precision holds them."""
     result: Singles = table.astype(np.float16).astype(np.float32)
     return result

@@ -36,14 +36,14 @@ class ChartExamples:
         return int(self.times.sum())
 
     def order(self, rng: np.random.Generator) -> Sequence[int]:
-        """The charts of a pass, in random order."""
+        """Return the charts of a pass, in random order."""
         order: Sequence[int] = rng.permutation(
             np.repeat(np.arange(len(self.charts)), self.times)
         ).tolist()
         return order
 
     def sparse(self, at: int) -> tuple[Record, Longs]:
-        """A record and its codes."""
+        """Return a record and its codes."""
         record = self.charts[at]
         tags = self.names.tag[record.view.preterminal]
         return record, padded_codes(self.facts[:, record.words], tags)

@@ -110,7 +110,7 @@ class Learner:
         )
 
     def learn(self, settings: HiddenSettings, *, seed: int, stage: Stage) -> Hidden:
-        """The tables of the hidden part."""
+        """Return the tables of the hidden part."""
         rng = np.random.default_rng(seed)
         state = _State(self._shapes(settings.width), settings, rng)
         steps, total = 0, settings.passes * self._examples.visits

@@ -28,7 +28,7 @@ Learn = Callable[[Forest], Model]
 
 
 def folds_of(forest: Forest, trees: Longs, folds: int) -> Ints:
-    """The fold of each of these trees, contiguous within every source."""
+    """Return the fold of each of these trees, contiguous within every source."""
     result = np.empty(len(trees), np.int32)
     for source in np.unique(forest.source[trees]):
         members = np.flatnonzero(forest.source[trees] == source)
@@ -53,7 +53,7 @@ class Charting:
         return spill.close()
 
     def fold(self, learn: Learn, trees: Longs, fold: Ints, number: int, path: Path) -> Spilled:
-        """The records of a fold, under a model of the others."""
+        """Return the records of a fold, under a model of the others."""
         model = learn(part_of(self._forest, trees[fold != number]))
         return self.spill(model, trees[fold == number], path)
 
@@ -100,7 +100,7 @@ def jackknife(
     workers: int,
     stage: Stage,
 ) -> Sequence[Spilled]:
-    """The records of all folds, made side by side where there are workers."""
+    """Return the records of all folds, made side by side where there are workers."""
     count = int(fold.max()) + 1
     paths = [folder / f"fold-{number}" for number in range(count)]
     make = partial(charting.fold, learn, trees, fold)

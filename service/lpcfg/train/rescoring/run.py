@@ -71,7 +71,7 @@ class LayerTraining:
             stage.advance(len(trees))
 
     def layer(self) -> Layer:
-        """The layer of all charts so far."""
+        """Return the layer of all charts so far."""
         seen = np.zeros(self._forest.n_trees, np.int32)
         trees = np.concatenate([part.trees for part in self._spilled])
         seen[trees] = self._times[trees]

@@ -35,7 +35,7 @@ class SparseSettings:
 
 
 def learn(examples: ChartExamples, settings: SparseSettings, *, seed: int, stage: Stage) -> Singles:
-    """The weights of the sparse part."""
+    """Return the weights of the sparse part."""
     names, size = examples.names, 1 << settings.bits
     counts = np.zeros(size, np.uint8)
     for at in range(len(examples.charts)):

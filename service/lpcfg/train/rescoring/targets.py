@@ -35,7 +35,7 @@ class Target(NamedTuple):
 
 
 def chains_of(grammar: Grammar) -> Chains:
-    """The labels of a grammar's symbols."""
+    """Return the labels of a grammar's symbols."""
     ids: dict[tuple[str, bool], int] = {}
     number, gain, start = [], [], [0]
     for a, symbol in enumerate(grammar.symbols):
@@ -97,5 +97,5 @@ def _nearest(chart, gain, n):  # type: ignore[no-untyped-def]
 
 
 def target(chart: Chart, gold: Ints, chains: Chains) -> Target:
-    """The target of a chart; gold[i, k] is the gold symbol over [i, k), or −1."""
+    """Return the target of a chart; gold[i, k] is the gold symbol over [i, k), or −1."""
     return Target(*_nearest(chart, gains(chart, gold, chains), len(gold) - 1))

@@ -38,7 +38,7 @@ def learn_vectors(
 
 
 def sentences_of(forest: Forest) -> Iterator[list[str]]:
-    """The words of every tree."""
+    """Return the words of every tree."""
     words = forest.word[forest.is_leaf]
     bounds = np.searchsorted(np.flatnonzero(forest.is_leaf), forest.tree_start)
     for tree in range(forest.n_trees):
