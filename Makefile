@@ -8,9 +8,10 @@ DEV_STAMP  := $(VENV)/.installed-dev
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 FITS    := import sys, ensurepip; sys.exit(not (3, 11, 5) <= sys.version_info < (3, 15))
 NAMES   := python3.11 python3.12 python3.13 python3.14 python3 python
-# Every interpreter that fits, by its own path (a name may stand for another that is not there).
-FOUND   = $(foreach name,$(NAMES),$(shell $(name) -c '$(FITS)' 2>/dev/null && \
-             $(name) -c 'import sys; print(sys.executable)'))
+# Every interpreter that fits, by its real path: on the PATH, or made by pyenv.
+FOUND    = $(foreach name,$(NAMES) $(wildcard $(HOME)/.pyenv/versions/*/bin/python3),\
+             $(shell $(name) -c '$(FITS)' 2>/dev/null && \
+               $(name) -c 'import os, sys; print(os.path.realpath(sys.executable))'))
 # The first of them makes .venv; `make PYTHON=/path/to/python3` decides otherwise.
 PYTHON  ?= $(firstword $(FOUND))
 COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
