@@ -6,8 +6,14 @@ from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
+from pydantic import BaseModel, ValidationError
 
-from lpcfg.protocol.schemas import Problem
+from lpcfg.cancel import Stop
+from lpcfg.errors import LimitError, Stopped
+from lpcfg.protocol.schemas import MarginalsRequest, ParseRequest, Problem, TreesRequest
+from lpcfg.settings import Settings
+from lpcfg.text import tokenize as tokenize_module
+from lpcfg.web.endpoints.inputs import sentence_of, sentences_of
 from lpcfg.web.http.bodies import json_depth
 from lpcfg.web.http.problems import KINDS, MEDIA_TYPE
 from tests.web.conftest import Serve
@@ -346,7 +352,7 @@ def test_a_fault_of_the_service_is_a_problem_without_details(
         problem(answer, "fault")
         assert "secret" not in answer.text
         # one sentence at fault does not take the others in its batch with it
-        real = client.app.state.service.models.named(None).parser.parse  # type: ignore[attr-defined]
+        real = client.app.state.service.models.named(None).parser.analyse  # type: ignore[attr-defined]
 
         def sometimes(sentences: Any, *rest: Any) -> Any:
             if "secret" in sentences[0].tokens:
@@ -355,7 +361,7 @@ def test_a_fault_of_the_service_is_a_problem_without_details(
 
         monkeypatch.setattr(
             client.app.state.service.models.named(None).parser,  # type: ignore[attr-defined]
-            "parse",
+            "analyse",
             sometimes,
         )
         lines = "\n".join(['"A dog."', '"secret"', '"A cat."'] * 20)
@@ -379,3 +385,80 @@ def test_every_kind_is_explained_in_docs(client: TestClient) -> None:
     for kind, known in KINDS.items():
         section = page.partition(f'id="problem-{kind}"')[2].partition("</section>")[0]
         assert f"{known.status} {known.title}" in section
+
+
+MANY = 300_000
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "at"),
+    [
+        ("parse", '{"sentences":[' + "{}," * MANY + "{}]}", "/sentences"),
+        ("tree-probability", '{"trees":[' + "1," * MANY + "1]}", "/trees"),
+        ("parse", '{"sentences":[{"tokens":[' + "1," * MANY + "1]}]}", "/sentences/0/tokens"),
+        (
+            "parse",
+            '{"sentences":[{"tokens":["a"],"constraints":[' + "{}," * MANY + "{}]}]}",
+            "/sentences/0/constraints",
+        ),
+    ],
+)
+def test_long_lists_are_refused_before_their_elements_are_validated(
+    client: TestClient, path: str, body: str, at: str
+) -> None:
+    headers = {"content-type": "application/json"}
+    found = problem(client.post(f"/v1/{path}", content=body, headers=headers), "limit")
+    assert found.at == at
+    assert found.errors is None
+
+
+@pytest.mark.parametrize(
+    ("model", "request_"),
+    [
+        (ParseRequest, {"sentences": [{}] * MANY}),
+        (ParseRequest, {"sentences": [{"tokens": ["a"], "constraints": [{}] * 1000}]}),
+        (MarginalsRequest, {"text": "a", "spans": [{}] * 1000}),
+        (TreesRequest, {"trees": [1] * MANY}),
+    ],
+)
+def test_validation_ends_at_the_first_wrong_element(
+    model: type[BaseModel], request_: dict[str, Any]
+) -> None:
+    with pytest.raises(ValidationError) as error:
+        model.model_validate(request_)
+    assert error.value.error_count() <= 2  # of one element
+
+
+def test_unknown_members_are_told_up_to_sixteen() -> None:
+    with pytest.raises(ValidationError) as error:
+        ParseRequest.model_validate({"text": "a", **{f"x{k}": 1 for k in range(MANY)}})
+    assert error.value.error_count() == 16
+
+
+def test_a_text_is_tokenized_no_further_than_its_first_long_sentence(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    seen: list[int] = []
+    find = tokenize_module._tokens
+
+    def noted(*given: Any) -> Any:
+        seen.append(1)
+        return find(*given)
+
+    monkeypatch.setattr(tokenize_module, "_tokens", noted)
+    with pytest.raises(LimitError, match="at most 200 tokens in a sentence"):
+        sentences_of("dog " * 200_000, None, Settings(), Stop())
+    assert len(seen) == 1
+
+
+def test_tokenizing_stops_when_nobody_waits_any_more() -> None:
+    stop = Stop()
+    stop.cancel()
+    with pytest.raises(Stopped):
+        sentences_of("The dog slept. " * 100, None, Settings(), stop)
+
+
+def test_a_megabyte_for_one_sentence_is_not_tokenized_to_its_end() -> None:
+    with pytest.raises(LimitError) as error:
+        sentence_of("dog " * 200_000, Settings(), "/sentences/0")
+    assert error.value.value == 2000

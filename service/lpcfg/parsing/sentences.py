@@ -9,7 +9,7 @@ from lpcfg.errors import InputError
 from lpcfg.grammar.lexicon import Lexicon
 from lpcfg.parsing.results import Constraint, Sentence
 from lpcfg.text.languages import LANGUAGES
-from lpcfg.text.tokenize import Token, segment, tokenize
+from lpcfg.text.tokenize import Token, segments, tokenize
 from lpcfg.trees.tree import Tree
 
 _WORD = re.compile(r"[^ \t\n\r\f\v]++( [^ \t\n\r\f\v]++)*+")
@@ -68,7 +68,7 @@ def _described(value: object) -> str:
 
 def sentences_in(text: str) -> Iterator[Sentence]:
     """Find the sentences of a text. Offsets count the text's code points."""
-    for found in segment(text):
+    for found in segments(text):
         yield _of_tokens(found.text, found.start, found.end, found.tokens)
 
 
@@ -92,9 +92,9 @@ def in_words_of(lexicon: Lexicon, sentence: Sentence) -> Sentence:
     )
 
 
-def sentence_from_text(text: str) -> Sentence:
-    """Read a text as one sentence, whatever stops it contains."""
-    return _of_tokens(text, 0, len(text), tokenize(text))
+def sentence_from_text(text: str, most_tokens: int | None = None) -> Sentence:
+    """Read a text as one sentence, whatever stops it contains; its first tokens, if limited."""
+    return _of_tokens(text, 0, len(text), tokenize(text, most=most_tokens))
 
 
 def sentence_from_tokens(

@@ -6,6 +6,7 @@ count tokens, with `start_char` and `end_char` beside them. Probabilities are in
 natural.
 """
 
+from collections.abc import Container
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import (
@@ -27,6 +28,10 @@ Word = Annotated[str, Field(pattern=r"^[^ \t\n\r\f\v]+( [^ \t\n\r\f\v]+)*$")]
 Text = Annotated[str, Field(examples=["The cat sat on the mat."])]
 
 
+MOST_FAULTS = 16
+"""So many things that are wrong with a request are told at most."""
+MOST_SPANS = 1000
+"""So many spans or constraints may be given: a sentence of 200 tokens has 20,100 spans."""
 WRONG = "wrong"
 """The type of a validation error that carries its own expectation and cure, and perhaps `got`."""
 
@@ -41,6 +46,13 @@ def counted(number: int, what: str) -> str:
     return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
+def _with_few_others(value: dict[Any, Any], known: Container[str]) -> dict[Any, Any]:
+    """Leave out all but the first members that nobody knows: each would be an error by itself."""
+    others = [name for name in value if name not in known]
+    left_out = frozenset(others[MOST_FAULTS:])
+    return {name: one for name, one in value.items() if name not in left_out}
+
+
 class _Request(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -50,7 +62,9 @@ class _Request(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _is_object(cls, value: Any) -> Any:
-        if isinstance(value, dict | cls):
+        if isinstance(value, dict):
+            return _with_few_others(value, cls.model_fields)
+        if isinstance(value, cls):
             return value
         raise _wrong(cls.like, "send that")
 
@@ -107,7 +121,7 @@ class TokensInput(_Request):
         examples=[["NNS", None, "."]],
     )
     id: Annotated[int | str | None, BeforeValidator(_id)] = None
-    constraints: list[ConstraintInput] = []
+    constraints: list[ConstraintInput] = Field([], fail_fast=True, max_length=MOST_SPANS)
 
     @model_validator(mode="before")
     @classmethod
@@ -148,7 +162,7 @@ class _Sentences(_Request):
 
     text: Text | None = Field(None, description="raw text, to be split into sentences and tokens")
     sentences: list[SentenceInput] | None = Field(
-        None, description="one sentence each, as a string or as tokens"
+        None, fail_fast=True, description="one sentence each, as a string or as tokens"
     )
     model: str | None = Field(
         None, min_length=1, description="NAME or NAME@VERSION of a model that is served"
@@ -224,7 +238,9 @@ class MarginalsRequest(_Sentences):
         }
     )
 
-    spans: list[Span] | None = Field(None, description="answer these spans only")
+    spans: list[Span] | None = Field(
+        None, fail_fast=True, max_length=MOST_SPANS, description="answer these spans only"
+    )
     threshold: float = Field(
         0.01, ge=0, le=1, allow_inf_nan=False, description="leave out less probable labels"
     )
@@ -250,7 +266,7 @@ class TreesRequest(_Request):
         }
     )
 
-    trees: list[str]
+    trees: list[str] = Field(fail_fast=True)
     rescore: Rescore = True
     model: str | None = Field(
         None, min_length=1, description="NAME or NAME@VERSION of a model that is served"
@@ -279,7 +295,7 @@ class SimilarityRequest(_Request):
         }
     )
 
-    pairs: list[PairInput]
+    pairs: list[PairInput] = Field(fail_fast=True)
 
 
 class BatchParameters(BaseModel):

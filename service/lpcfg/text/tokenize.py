@@ -23,7 +23,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import pairwise
+from itertools import islice, pairwise
 
 import sentencex
 
@@ -51,28 +51,38 @@ class TokenizedSentence:
 
 
 def segment(text: str) -> list[TokenizedSentence]:
-    """The sentences of a text. An empty line ends a sentence; a single line break is a space.
+    """The sentences of a text, all of them: see `segments`."""
+    return list(segments(text))
+
+
+def segments(text: str) -> Iterator[TokenizedSentence]:
+    """The sentences of a text, each as soon as it is found.
+
+    An empty line ends a sentence; a single line break is a space.
 
     A line that begins with a bullet or with a number such as `1.` begins a sentence as well.
     Token offsets count from the beginning of the whole text.
     """
     folded = _fold(text)
-    return [
-        TokenizedSentence(text[start:end], start, end, _tokens(text, folded, start, end))
-        for start, end in _sentences(folded)
-    ]
+    for start, end in _sentences(folded):
+        yield TokenizedSentence(text[start:end], start, end, _tokens(text, folded, start, end))
 
 
 def tokenize(
-    text: str, language: str = "english", multiwords: AbstractSet[str] = frozenset()
+    text: str,
+    language: str = "english",
+    multiwords: AbstractSet[str] = frozenset(),
+    *,
+    most: int | None = None,
 ) -> tuple[Token, ...]:
-    """The tokens of a text that is one sentence, or is to be taken for one."""
+    """The tokens of a text that is one sentence, or is to be taken for one; `most` at most."""
     folded = _fold(text)
     row = LANGUAGES[language]
     if row.has_penn_tokens:
-        found = _tokens(text, folded, 0, len(text))
+        found = _tokens(text, folded, 0, len(text), most)
     else:
-        found = _placed(text, folded, _plain_spans(folded.replace("\n", " "), row))
+        spans = _plain_spans(folded.replace("\n", " "), row)
+        found = _placed(text, folded, islice(spans, most))
     return _joined(text, found, multiwords) if multiwords else found
 
 
@@ -379,14 +389,12 @@ _BARE = {
 }
 
 
-def _tokens(text: str, folded: str, start: int, end: int) -> tuple[Token, ...]:
+def _tokens(
+    text: str, folded: str, start: int, end: int, most: int | None = None
+) -> tuple[Token, ...]:
+    found = islice(_spans(folded[start:end].replace("\n", " ")), most)
     return _placed(
-        text,
-        folded,
-        (
-            (start + left, start + right, form)
-            for left, right, form in _spans(folded[start:end].replace("\n", " "))
-        ),
+        text, folded, ((start + left, start + right, form) for left, right, form in found)
     )
 
 

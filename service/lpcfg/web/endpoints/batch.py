@@ -19,6 +19,7 @@ from lpcfg.web.endpoints import inputs
 from lpcfg.web.endpoints.tasks import encoded, parse_task, with_id
 from lpcfg.web.http.bodies import read_json
 from lpcfg.web.http.keys import Key
+from lpcfg.web.http.limits import check_sentence
 from lpcfg.web.http.problems import problem_of, problem_of_validation
 from lpcfg.web.scheduling.work import Task
 from lpcfg.web.served import Served
@@ -101,7 +102,9 @@ class Batch:
         if isinstance(line, InputError):
             raise line
         settings, stop = self.service.settings, self.service.stop()
-        given = _INPUT.validate_python(read_json(line, settings.max_json_depth))
+        value = read_json(line, settings.max_json_depth)
+        check_sentence(value, settings, "")
+        given = _INPUT.validate_python(value)
         if self.key is not None:
             self.key.spend(1)
         sentences: list[Sentence] = []

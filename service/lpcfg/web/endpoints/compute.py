@@ -29,6 +29,7 @@ from lpcfg.web.endpoints.batch import Batch, LinesResponse
 from lpcfg.web.endpoints.tasks import encoded, located, parse_task, with_id
 from lpcfg.web.http.bodies import GuardedRoute
 from lpcfg.web.http.keys import BEARER
+from lpcfg.web.http.limits import check_count
 from lpcfg.web.http.problems import documented, problem_of
 from lpcfg.web.scheduling.admission import cost, cost_of_text
 from lpcfg.web.scheduling.work import Task
@@ -69,7 +70,7 @@ async def parse(body: ParseRequest, request: Request, service: TheService) -> Re
     sentences: list[Sentence] = []
 
     def prepare() -> list[Task]:
-        sentences.extend(inputs.sentences_of(body.text, body.sentences, settings))
+        sentences.extend(inputs.sentences_of(body.text, body.sentences, settings, stop))
         return [
             parse_task(service.cache, served, one, options, stop, f"/sentences/{number}")
             for number, one in enumerate(sentences)
@@ -149,7 +150,7 @@ async def tree_probability(body: TreesRequest, request: Request, service: TheSer
     A tree with faulty brackets gets a problem with line and column; the other trees are answered.
     """
     settings, served, stop = service.settings, service.models.named(body.model), service.stop()
-    inputs.check_count("trees", len(body.trees), settings.max_sentences, "/trees")
+    check_count("trees", len(body.trees), settings.max_sentences, "/trees")
     admit(service, request, None, body.trees)
 
     def task(number: int, text: str) -> Task:
@@ -283,7 +284,7 @@ def admit(
 ) -> None:
     """Raise if there are too many sentences, or more than are left in the key's quota."""
     if given is not None:
-        inputs.check_count("sentences", len(given), service.settings.max_sentences, "/sentences")
+        check_count("sentences", len(given), service.settings.max_sentences, "/sentences")
     if service.keys is not None:
         # Raw text counts as one sentence per 125 characters until its sentences are known.
         number = len(given) if given is not None else 1 + len(text or "") // 125

@@ -58,7 +58,7 @@ async def dependencies(
     sentences: list[Sentence] = []
 
     def prepare() -> list[Task]:
-        sentences.extend(inputs.sentences_of(body.text, body.sentences, settings))
+        sentences.extend(inputs.sentences_of(body.text, body.sentences, settings, stop))
         for number, one in enumerate(sentences):
             _check_plain(one, number)
         return [

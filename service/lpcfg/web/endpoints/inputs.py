@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from lpcfg.cancel import Stop
 from lpcfg.errors import InputError, LimitError
 from lpcfg.parsing.results import Constraint, Sentence
 from lpcfg.parsing.sentences import sentence_from_text, sentence_from_tokens, sentences_in
@@ -13,34 +14,26 @@ from lpcfg.settings import Settings
 from lpcfg.trees.brackets import parse_tree
 from lpcfg.trees.normalize import normalize
 from lpcfg.trees.tree import Tree
+from lpcfg.web.http.limits import check_count, check_length
 from lpcfg.web.scheduling.admission import cost, cost_of_text
 
 AnyInput = str | TokensInput
 
 
-def check_count(what: str, given: int, most: int, pointer: str) -> None:
-    """Raise LimitError if a request has more of these than it may."""
-    if given > most:
-        raise LimitError(
-            f"expected at most {most} {what} in one request, got {given}: send them in several, "
-            "or line by line to /v1/batch",
-            limit=most,
-            value=given,
-            pointer=pointer,
-        )
-
-
 def sentences_of(
-    text: str | None, given: Sequence[AnyInput] | None, settings: Settings
+    text: str | None, given: Sequence[AnyInput] | None, settings: Settings, stop: Stop
 ) -> list[Sentence]:
     """Return the sentences of a request: those found in its text, or those it lists."""
     if given is not None:
         return [
             sentence_of(one, settings, f"/sentences/{number}") for number, one in enumerate(given)
         ]
-    found = list(sentences_in(text or ""))
-    check_count("sentences", len(found), settings.max_sentences, "/text")
-    for one in found:
+    found = []
+    # Sentence by sentence: the first that is too long, or too many, ends it, and so does `stop`.
+    for one in sentences_in(text or ""):
+        stop.check()
+        found.append(one)
+        check_count("sentences", len(found), settings.max_sentences, "/text")
         check_length(len(one.tokens), settings, "/text", f" that begins at {one.start}")
     return found
 
@@ -48,7 +41,8 @@ def sentences_of(
 def sentence_of(given: AnyInput, settings: Settings, pointer: str) -> Sentence:
     """Build one sentence, given as text or as tokens."""
     if isinstance(given, str):
-        sentence = sentence_from_text(given)
+        # Enough of them to say how many there are, but not 200,000 of a megabyte.
+        sentence = sentence_from_text(given, 10 * settings.max_tokens)
         check_length(len(sentence.tokens), settings, pointer)
         return sentence
     check_length(len(given.tokens), settings, f"{pointer}/tokens")
@@ -71,18 +65,6 @@ def check_tags(sentence: Sentence, known: Collection[str]) -> None:
                 f"expected null or a tag of the model's, got {tag!r}: use one of {' '.join(known)}",
                 pointer=f"/tags/{number}",
             )
-
-
-def check_length(tokens: int, settings: Settings, pointer: str, which: str = "") -> None:
-    """Raise LimitError for a sentence of more tokens than it may have."""
-    if tokens > settings.max_tokens:
-        raise LimitError(
-            f"expected at most {settings.max_tokens} tokens in a sentence, got {tokens} in the "
-            f"one{which or ' sent'}: split it",
-            limit=settings.max_tokens,
-            value=tokens,
-            pointer=pointer,
-        )
 
 
 def tree_of(text: str, settings: Settings, pointer: str) -> Tree:

@@ -9,10 +9,10 @@ from starlette.responses import Response
 from lpcfg.protocol.schemas import PairInput, SimilarityRequest, SimilarityResponse
 from lpcfg.settings import Settings
 from lpcfg.text.tokenize import tokenize
-from lpcfg.web.endpoints import inputs
 from lpcfg.web.endpoints.tasks import encoded
 from lpcfg.web.http.bodies import GuardedRoute
 from lpcfg.web.http.keys import BEARER
+from lpcfg.web.http.limits import check_count, check_length
 from lpcfg.web.http.problems import Refused, documented
 from lpcfg.web.scheduling.work import Task
 from lpcfg.web.state import Service, service_of
@@ -46,7 +46,7 @@ async def similarity(body: SimilarityRequest, request: Request, service: TheServ
             "expected a service with a measure of similarity, got one without: start it with "
             "LPCFG_SIMILARITY_FILE",
         )
-    inputs.check_count("pairs", len(body.pairs), settings.max_sentences, "/pairs")
+    check_count("pairs", len(body.pairs), settings.max_sentences, "/pairs")
     if service.keys is not None:
         request.state.key.spend(2 * len(body.pairs))
 
@@ -72,5 +72,5 @@ def _cost(pair: PairInput) -> float:
 def _compared(measure: Similarity, pair: PairInput, settings: Settings, pointer: str) -> bytes:
     """Compare the sentences of a pair, neither of more tokens than allowed."""
     for name, text in (("first", pair.first), ("second", pair.second)):
-        inputs.check_length(len(tokenize(text)), settings, f"{pointer}/{name}")
+        check_length(len(tokenize(text, most=10 * settings.max_tokens)), settings, f"{pointer}/{name}")
     return encoded(comparison(measure, (pair.first, pair.second)))

@@ -1,5 +1,6 @@
 """Read requests: check the key, check that there is room, and read JSON safely."""
 
+import asyncio
 import re
 from collections.abc import Callable, Coroutine
 from typing import Any
@@ -11,12 +12,17 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from lpcfg.errors import InputError, LimitError, Stopped
+from lpcfg.settings import Settings
+from lpcfg.web.http.limits import check_size
 from lpcfg.web.http.problems import BodyLimitError, Refused
 from lpcfg.web.state import service_of
 
 # This expression never backtracks, so it takes linear time.
 _STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?', re.DOTALL)
 _JSON_TYPE = re.compile(r"application/(?:[\w.-]+\+)?json\s*(?:;.*)?", re.IGNORECASE)
+
+
+_LARGE = 1 << 14  # bytes of a body that is read off the event loop: others wait a millisecond
 
 
 class JsonRequest(Request):
@@ -32,7 +38,11 @@ class JsonRequest(Request):
                     f"{self.headers.get('content-type')!r}: send JSON and say so",
                 )
             self._body = await self._limited()  # Request.body() looks for it here
-            self._value = read_json(self._body, service_of(self).settings.max_json_depth)
+            settings = service_of(self).settings
+            if len(self._body) < _LARGE:
+                self._value = _read(self._body, settings)
+            else:
+                self._value = await asyncio.to_thread(_read, self._body, settings)
         return self._value
 
     async def _limited(self) -> bytes:
@@ -51,6 +61,12 @@ class JsonRequest(Request):
         except ClientDisconnect:
             raise Stopped("expected the rest of the body, got a closed connection") from None
         return bytes(body)
+
+
+def _read(body: bytes, settings: Settings) -> Any:
+    value = read_json(body, settings.max_json_depth)
+    check_size(value, settings)
+    return value
 
 
 class GuardedRoute(APIRoute):

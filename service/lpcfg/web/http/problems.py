@@ -25,10 +25,9 @@ from lpcfg.errors import (
     StoreError,
     TreebankError,
 )
-from lpcfg.protocol.schemas import ALTERNATIVES, WRONG, Fault, Problem, counted
+from lpcfg.protocol.schemas import ALTERNATIVES, MOST_FAULTS, WRONG, Fault, Problem, counted
 
 MEDIA_TYPE = "application/problem+json"
-_MOST_FAULTS = 16
 _SHOWN = 60  # a message repeats at most this many characters of an input
 _FAULT = "expected an answer, got a fault of the service: report it with the request's id"
 
@@ -198,7 +197,7 @@ def _on_validation(_: Request, error: Exception) -> Response:
 
 def problem_of_validation(errors: Sequence[Mapping[str, Any]]) -> Problem:
     """Turn pydantic's errors into one problem: the first one as its detail, and a list of all."""
-    faults = [Fault(detail=_detail(one), at=_pointer(one["loc"])) for one in errors[:_MOST_FAULTS]]
+    faults = [Fault(detail=_detail(one), at=_pointer(one["loc"])) for one in errors[:MOST_FAULTS]]
     several = faults if len(faults) > 1 else None
     return problem("content", faults[0].detail, at=faults[0].at, errors=several)
 
@@ -219,6 +218,7 @@ _WORDING = {
     "finite_number": ("a finite number", "send a smaller one"),
     "bool_type": ("true or false", "send one of them, without quotes"),
     "list_type": ("a list", "put it into [ and ]"),
+    "too_long": ("at most {max_length}", "send fewer"),
     "greater_than_equal": ("at least {ge:g}", "raise it"),
     "less_than_equal": ("at most {le:g}", "lower it"),
     "literal_error": ("{expected}", "use one of them"),
