@@ -375,7 +375,7 @@ def test_time_grows_at_most_slightly_faster_than_the_text() -> None:
 
 
 def test_growth_tells_quadratic_time_from_linear(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tests.test_tokens.segment", lambda text: sum(range(len(text) ** 2)))
+    monkeypatch.setattr("tests.text.test_tokenize.segment", lambda text: sum(range(len(text) ** 2)))
     assert growth("a", 1_000) > 6
 
 
