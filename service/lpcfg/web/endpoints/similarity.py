@@ -72,5 +72,6 @@ def _cost(pair: PairInput) -> float:
 def _compared(measure: Similarity, pair: PairInput, settings: Settings, pointer: str) -> bytes:
     """Compare the sentences of a pair, neither of more tokens than allowed."""
     for name, text in (("first", pair.first), ("second", pair.second)):
-        check_length(len(tokenize(text, most=10 * settings.max_tokens)), settings, f"{pointer}/{name}")
+        found = tokenize(text, most=10 * settings.max_tokens)
+        check_length(len(found), settings, f"{pointer}/{name}")
     return encoded(comparison(measure, (pair.first, pair.second)))
