@@ -10,7 +10,7 @@ from lpcfg.cli import main
 from lpcfg.errors import InputError
 from lpcfg.evaluation.suite import Demand, default_suite, read_suite, run_suite
 from lpcfg.parsing.parser import Parser
-from lpcfg.text.tokenize import segment
+from lpcfg.text.tokenize import segments
 
 STORE = str(Path(__file__).resolve().parents[2] / "model_store")
 FOUND = frozenset({("NP", "the dog"), ("NN", "dog"), ("S", "the dog barks")})
@@ -64,7 +64,7 @@ def test_the_suite_has_ten_sentences_of_each_of_ten_classes_once() -> None:
 def test_every_phrase_of_the_suite_is_one_of_its_tokens() -> None:
     wrong = []
     for case in default_suite():
-        tokens = " || ".join(" ".join(t.text for t in s.tokens) for s in segment(case.text))
+        tokens = " || ".join(" ".join(t.text for t in s.tokens) for s in segments(case.text))
         for demand in case.demands:
             if demand.kind == "tokens":
                 wrong += [demand.line] * (demand.phrases[0] != tokens)

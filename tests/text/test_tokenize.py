@@ -13,7 +13,11 @@ from typing import Any
 import pytest
 import sentencex
 
-from lpcfg.text.tokenize import TokenizedSentence, penn_forms, segment, tokenize
+from lpcfg.text.tokenize import TokenizedSentence, penn_forms, segments, tokenize
+
+
+def segment(text: str) -> list[TokenizedSentence]:
+    return list(segments(text))
 
 
 def words(text: str) -> list[str]:

@@ -1,6 +1,6 @@
 """Raw text → sentences → tokens, every one with its place in the text.
 
-    segment         text → sentences with tokens       tokenize      one sentence → tokens
+    segments        text → sentences with tokens       tokenize      one sentence → tokens
     penn_forms      a caller's own tokens → the words a model knows them by
 
 What holds for every string, lone surrogates included: tokens stand in order and do not overlap,
@@ -48,11 +48,6 @@ class TokenizedSentence:
     start: int
     end: int
     tokens: tuple[Token, ...]
-
-
-def segment(text: str) -> list[TokenizedSentence]:
-    """The sentences of a text, all of them: see `segments`."""
-    return list(segments(text))
 
 
 def segments(text: str) -> Iterator[TokenizedSentence]:
