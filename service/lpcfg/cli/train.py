@@ -159,7 +159,7 @@ def train(
         raise typer.BadParameter("expected --workers or --scheduler, got both: omit one of them")
     if text and words:
         raise typer.BadParameter("expected --text or --words, got both: omit one of them")
-    from lpcfg.models.store.versions import check_name
+    from lpcfg.models.store.versions import check_name, check_publishable
     from lpcfg.train.config import TrainingConfig, overridden, read_config
     from lpcfg.train.pipeline import train_and_publish
 
@@ -192,6 +192,7 @@ def train(
     from_file = read_config(config) if config else TrainingConfig()
     with wrong_usage():
         configuration = overridden(from_file, options)
+    check_publishable(settings.model_store, name)
     vectors = _words(text or [], words, settings, configuration)
     _warn_of_language(treebanks, configuration.language)
     with progress() as show:
