@@ -316,6 +316,8 @@ def test_train_publishes_and_prints_name_stages_and_scores(
     assert {"seconds", "peak_bytes"} <= set(printed["stages"][0])
     assert printed["dev"]["f1"] > 90  # of its own trees
     assert shown.err.startswith("read\n")
+    assert f"\nlpcfg: {printed['warning']}\n" in shown.err
+    assert "64 trees are too few" in printed["warning"]
     assert main(["models", "verify", "mine@1", "--store", str(tmp_path)]) == 0
 
 

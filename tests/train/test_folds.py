@@ -22,6 +22,7 @@ from lpcfg.train.estimators import registry as estimators
 from lpcfg.train.estimators.registry import ESTIMATORS, Estimator, Job
 from lpcfg.train.pipeline import train
 from lpcfg.train.stages import Stages
+from lpcfg.train.summary import card
 from lpcfg.trees.binarize import restore
 from lpcfg.trees.brackets import parse_tree, write
 from lpcfg.trees.tree import Tree
@@ -77,6 +78,29 @@ def test_too_few_trees_for_a_map_are_all_learned_from(tmp_path: Path) -> None:
     model, report = train(SMALL, COUNTS)
     assert model.calibration is None
     assert report.as_json()["held_out"] == {}
+
+
+@pytest.mark.parametrize(
+    ("count", "told"), [(1, "1 tree is too few"), (10, "10 trees are"), (499, "499 trees are")]
+)
+def test_a_treebank_too_small_to_hold_trees_out_is_said_to_be(
+    tmp_path: Path, count: int, told: str
+) -> None:
+    _, report = train(numbered(tmp_path, count), COUNTS)
+    assert report.warning is not None
+    assert report.warning.startswith(told)
+    assert "probabilities are not calibrated: give at least 500 trees, or adapt" in report.warning
+    assert report.as_json()["warning"] == report.warning
+    assert f"**Note:** {report.warning}." in card("few", report)
+
+
+def test_enough_trees_or_none_wanted_are_no_reason_for_a_warning(tmp_path: Path) -> None:
+    _, report = train(numbered(tmp_path, 500), COUNTS)
+    assert report.held_out["trees"] == FEWEST
+    assert report.warning is None
+    assert "**Note:**" not in card("enough", report)
+    _, report = train(numbered(tmp_path, 10), replace(COUNTS, held_out=0))
+    assert report.warning is None
 
 
 def test_the_map_gives_the_share_of_right_held_out_spans(tmp_path: Path) -> None:

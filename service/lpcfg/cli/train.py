@@ -207,6 +207,8 @@ def train(
             scheduler=scheduler,
             progress=show,
         )
+    if report.warning is not None:
+        note(report.warning)
     if json:
         version = {"name": reference.name, "version": reference.version, "hash": reference.hash}
         result_json({**version, **report.as_json()})

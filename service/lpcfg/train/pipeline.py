@@ -25,7 +25,7 @@ from lpcfg.train import tagger
 from lpcfg.train.config import TrainingConfig
 from lpcfg.train.data import context
 from lpcfg.train.data.examples import Examples
-from lpcfg.train.data.folds import HeldOut, held_out, split
+from lpcfg.train.data.folds import HeldOut, held_out, split, warning_of
 from lpcfg.train.data.treebank import (
     Forest,
     forest_of,
@@ -149,6 +149,7 @@ def _train(
         rescoring=run.rescoring,
         dev=None if gold is None else _on_dev(gold, model, examples, config, workers, stages),
         stages=stages.records,
+        warning=warning_of(forest, config.held_out),
     )
     return model, report
 

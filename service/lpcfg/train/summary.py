@@ -24,6 +24,7 @@ class TrainReport:
     estimator's name, seed and facts. `held_out` has the number of trees that were held out, and how
     well the model was calibrated on their spans before the map was fitted. `rescoring` says how
     many trees the layer learned from, or why there is none. `dev` is None without dev trees.
+    `warning` says that a treebank is too small, and what would be enough.
     """
 
     configuration: Facts
@@ -35,6 +36,7 @@ class TrainReport:
     rescoring: Facts
     dev: Facts | None
     stages: Sequence[StageRecord]
+    warning: str | None
 
     def as_json(self) -> dict[str, object]:
         return {
@@ -47,6 +49,7 @@ class TrainReport:
             "rescoring": dict(self.rescoring),
             "dev": None if self.dev is None else dict(self.dev),
             "stages": [stage.as_json() for stage in self.stages],
+            "warning": self.warning,
         }
 
     def text(self) -> str:
@@ -73,6 +76,8 @@ def card(name: str, report: TrainReport) -> str:
         f"- Licence of the treebank: {report.treebank['licence']}.\n"
         "- Configuration and all figures: `manifest.json`, under `facts`.",
     ]
+    if report.warning is not None:
+        about.append(f"**Note:** {report.warning}.")
     if report.configuration["notes"]:
         about.append(str(report.configuration["notes"]).strip())
     parts = [] if report.dev is None else report.dev["parts"]

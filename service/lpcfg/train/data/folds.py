@@ -7,6 +7,7 @@ they are as new to it as any other text. This costs at most a SHARE of the trees
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from math import ceil
 
 import numpy as np
 
@@ -35,6 +36,21 @@ gum/dev, where no member is; a LAG of 1 point gives as much, of 2 a tenth less.
 """
 FEWEST = 50
 """The fewest trees to hold out. Fewer have under 2,000 spans, too few for a map."""
+
+
+def warning_of(forest: Forest, most: int) -> str | None:
+    """Say that a treebank is too small to hold trees out, so that probabilities stay as they are.
+
+    There is nothing to say if no trees were to be held out.
+    """
+    enough = ceil(FEWEST / SHARE)
+    if most < FEWEST or forest.n_trees >= enough:
+        return None
+    have = "1 tree is" if forest.n_trees == 1 else f"{forest.n_trees} trees are"
+    return (
+        f"{have} too few to hold out {FEWEST}, so probabilities are not calibrated: give at least "
+        f"{enough} trees, or adapt a model to these (`lpcfg train --base MODEL`)"
+    )
 
 
 def held_out(forest: Forest, most: int) -> Bools:
