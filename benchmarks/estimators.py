@@ -87,10 +87,12 @@ def _arguments() -> argparse.Namespace:
 def measure(bank: Path, arguments: argparse.Namespace) -> Iterator[Record]:
     """Yield a record per configuration, then per estimator that climbs, and its rival."""
     gold = treebanks.dev_trees(bank)[:: arguments.every]
-    yield _trained(bank, gold, "counts", 1, TrainingConfig(members=(member("counts"),)))
+    yield _trained(
+        bank, gold, "counts", 1, TrainingConfig(members=(member("counts"),), rescoring=None)
+    )
     for m in arguments.states:
         for name in LATENT:
-            config = TrainingConfig(members=(member(name, states=m),))
+            config = TrainingConfig(members=(member(name, states=m),), rescoring=None)
             yield _trained(bank, gold, name, m, config)
     yield _trained(bank, gold, DEFAULT, None, TrainingConfig())
     for name in ("spectral", *CLIMBING):
@@ -129,7 +131,7 @@ def _trained(
 
 def _climbed(bank: Path, name: str, m: int) -> Record:
     """Measure an estimator's own CPU seconds: with EM, up to the best step on held-out trees."""
-    config = TrainingConfig(members=(member(name, states=m),))
+    config = TrainingConfig(members=(member(name, states=m),), rescoring=None)
     steps, scores = None, []
     if name in CLIMBING:
         asking = member(name, states=m, steps=MOST_STEPS, patience=PATIENCE)

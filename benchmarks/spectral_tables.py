@@ -82,11 +82,13 @@ def measure(bank: Path, states: Sequence[int], sentences: int) -> Iterator[Recor
     """Yield a record for the treebank PCFG, then for every variant and number of states."""
     dev = treebanks.dev_trees(bank)
     gold = dev[:: max(1, len(dev) // sentences)]
-    config = TrainingConfig(members=(member("counts"),))
+    config = TrainingConfig(members=(member("counts"),), rescoring=None)
     yield from _trained(bank, gold, "counts, m = 1", 1, config)
     for m in states:
         for name, settings in VARIANTS.items():
-            config = TrainingConfig(members=(member("spectral", states=m, **settings),))
+            config = TrainingConfig(
+                members=(member("spectral", states=m, **settings),), rescoring=None
+            )
             yield from _trained(bank, gold, name, m, config)
 
 
