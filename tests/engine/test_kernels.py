@@ -265,7 +265,7 @@ def test_a_contribution_to_an_outside_vector_is_scaled_to_its_exponent(compiled:
     assert weigh(0, 0.5, -260, beta, down, fresh) == 0.5  # far larger: what was there shrinks
     assert down[0] == -260
     np.testing.assert_array_equal(beta, arrays([2.0**-40, -(2.0**-39)]))
-    assert weigh(0, 0.5, -(10**6), beta, down, fresh) < 1e-300
+    assert float(weigh(0, 0.5, -(10**6), beta, down, fresh)) < 1e-300
 
 
 @pytest.mark.parametrize("compiled", [True, False])

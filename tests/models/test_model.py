@@ -14,6 +14,7 @@ from lpcfg.models.model import Model, coarse_tables, fallback_grammar, from_bund
 from lpcfg.models.store.files import Bundle
 from lpcfg.models.store.versions import load, publish
 from tests import small_models
+from tests.strategies_grammar import entry_name
 
 HALF = 2.0**-12
 """The largest error of rounding a number of [-1, 1] to float16."""
@@ -173,12 +174,12 @@ def test_a_fallback_has_its_own_rules_over_the_same_preterminals_and_words() -> 
     assert model.fallback is not None
     own, other = model.grammar, model.fallback.grammar
     assert other.symbols[other.n_internal :] == own.symbols[own.n_internal :]
-    assert [other.entry_name(e) for e in range(len(other.entries))] == [
-        own.entry_name(e) for e in range(len(own.entries))
+    assert [entry_name(other, e) for e in range(len(other.entries))] == [
+        entry_name(own, e) for e in range(len(own.entries))
     ]
     made = fallback_grammar(own, ("S", "@S"), np.array([[0, 1, 2], [1, 2, 2]]))
     assert made.symbols[:2] == ("S", "@S")
-    assert made.entry_name(0) == own.entry_name(0)
+    assert entry_name(made, 0) == entry_name(own, 0)
 
 
 def test_coarse_tables_hold_rule_probabilities_and_leave_words_to_the_lexicon() -> None:

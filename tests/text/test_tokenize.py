@@ -347,6 +347,10 @@ def test_the_check_for_lost_characters_finds_them(
 PROSE = "He said the wild-type mice (n = 5) can't run, e.g. at 5 p.m. So \"Dr.\" Ho's team left.\n"
 
 
+LINEAR = 8
+"""Four times the text takes 4 times as long in linear time, 16 times in quadratic time."""
+
+
 def growth(unit: str, size: int) -> float:
     """How much longer four times the text takes; the best of several rounds on a busy machine."""
 
@@ -358,7 +362,7 @@ def growth(unit: str, size: int) -> float:
     for _ in range(8):
         small, large = min(small, seconds(size)), min(large, seconds(4 * size))
         # Less than 5 ms tells of caches and page faults, not of growth.
-        if large <= 6 * max(small, 5e-3):
+        if large <= LINEAR * max(small, 5e-3):
             break
     return large / max(small, 5e-3)
 
@@ -370,17 +374,17 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize("unit", HOSTILE)
-def test_four_times_a_hostile_text_takes_at_most_six_times_as_long(unit: str) -> None:
-    assert growth(unit, 40_000) <= 6
+def test_the_time_for_hostile_text_grows_linearly(unit: str) -> None:
+    assert growth(unit, 40_000) <= LINEAR
 
 
 def test_time_grows_at_most_slightly_faster_than_the_text() -> None:
-    assert growth(PROSE, 250_000) <= 6
+    assert growth(PROSE, 250_000) <= LINEAR
 
 
 def test_growth_tells_quadratic_time_from_linear(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tests.text.test_tokenize.segment", lambda text: sum(range(len(text) ** 2)))
-    assert growth("a", 1_000) > 6
+    assert growth("a", 1_000) > LINEAR
 
 
 def test_importing_tokens_imports_no_toolkit() -> None:
