@@ -552,7 +552,11 @@ CONLLU = "# text = Cats don't sleep.\n1\tCats\t_\t_\t_\t_\t_\t_\t_\t_\n" + (
     ("content", "kind", "cure"),
     [
         (CONLLU, "CoNLL-U", "say --input conllu"),
-        ("(S (NP (DT The) (NN dog)))\n", "Penn brackets", "score trees with `lpcfg score`, or"),
+        (
+            "(S (NP (DT The) (NN dog)))\n",
+            "Penn brackets",
+            "ask `lpcfg tree-probability` about trees, or",
+        ),
         ("<html><p>The dog.</p></html>", "HTML", "take the markup out first"),
     ],
 )

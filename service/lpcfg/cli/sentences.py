@@ -22,7 +22,7 @@ class Form(StrEnum):
 
 _CURES = {
     "CoNLL-U": "say --input conllu",
-    "Penn brackets": "score trees with `lpcfg score`, or give their words alone",
+    "Penn brackets": "ask `lpcfg tree-probability` about trees, or give their words alone",
     "HTML": "take the markup out first",
 }
 
