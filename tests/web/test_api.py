@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
+from pydantic import BaseModel
 
 from lpcfg.parsing.parser import Parser
 from lpcfg.parsing.results import Constraint, Options, Sentence
@@ -51,6 +52,25 @@ def test_text_is_parsed_and_offsets_are_code_points(client: TestClient) -> None:
             for one in parse.constituents:
                 assert one.start_char == sentence.tokens[one.start].start
                 assert one.end_char == sentence.tokens[one.end - 1].end
+
+
+SLEPT = "(S (NP (DT The) (NN cat)) (VP (VBD slept)) (. .))"
+ANSWERS: list[tuple[str, dict[str, Any], type[BaseModel]]] = [
+    ("/v1/parse", {"text": TEXT, "k": 2}, ParseResponse),
+    ("/v1/parse", {"sentences": [{"tokens": [], "id": 7}, {"tokens": ["dog"]}]}, ParseResponse),
+    ("/v1/marginals", {"text": "The dog saw a cat."}, MarginalsResponse),
+    ("/v1/marginals", {"sentences": [{"tokens": []}]}, MarginalsResponse),
+    ("/v1/tree-probability", {"trees": ["(S (NN x))", SLEPT]}, TreesResponse),
+]
+
+
+@pytest.mark.parametrize(("path", "asked", "schema"), ANSWERS)
+def test_answers_have_all_members_of_their_schema_and_no_others(
+    client: TestClient, path: str, asked: dict[str, Any], schema: type[BaseModel]
+) -> None:
+    """Reading an answer by its schema drops members it does not know, and adds absent ones."""
+    answer = client.post(path, json=asked).json()
+    assert schema.model_validate(answer).model_dump(mode="json") == answer
 
 
 def test_the_same_sentence_with_other_options_is_another_answer(client: TestClient) -> None:
