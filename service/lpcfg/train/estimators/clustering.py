@@ -164,19 +164,21 @@ def _states(projection: Projection, config: ClusteringConfig, seed: int, workers
     start = np.searchsorted(projection.symbol[order], np.arange(n_symbols + 1))
     state = np.zeros(len(projection.symbol), np.int32)
 
-    def run(a: int) -> None:
+    def clusters(a: int) -> Longs | int:
         nodes = order[start[a] : start[a + 1]]
         m = min(config.states, len(nodes) // config.examples)
-        if m > 1:
-            width = projection.states[a]
-            halves = (projection.inside[nodes, :width], projection.outside[nodes, :width])
-            points = np.concatenate([_directions(half) for half in halves], axis=1)
-            random = np.random.default_rng([seed, a])
-            state[nodes] = k_means(points, m, rounds=config.rounds, random=random)
+        if m <= 1:
+            return 0
+        width = projection.states[a]
+        halves = (projection.inside[nodes, :width], projection.outside[nodes, :width])
+        points = np.concatenate([_directions(half) for half in halves], axis=1)
+        random = np.random.default_rng([seed, a])
+        return k_means(points, m, rounds=config.rounds, random=random)
 
     largest_first = np.argsort(-np.diff(start), kind="stable").tolist()
     with threadpool_limits(1), ThreadPoolExecutor(workers) as pool:
-        list(pool.map(run, largest_first))
+        for a, found in zip(largest_first, pool.map(clusters, largest_first), strict=True):
+            state[order[start[a] : start[a + 1]]] = found
     return state
 
 

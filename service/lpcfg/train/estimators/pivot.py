@@ -371,18 +371,18 @@ def _counted(
     order = np.argsort(nodes.rule, kind="stable")
     start = np.searchsorted(nodes.rule[order], np.arange(grammar.n_rules + 1))
 
-    def run(r: int) -> None:
+    def terms(r: int) -> list[Floats]:
         own = order[start[r] : start[r + 1]]
         t = joint_states(_triples(corpus, evidence, r, own), config.rule_steps)
         n_terms = k[r] - (smoothing.rule > 0)
         random = np.random.default_rng([seed, r])
-        for side, rows in zip(
-            sides, positive_terms(t, n_terms, config.sweeps, random), strict=True
-        ):
-            side[first[r] : first[r] + len(rows), : rows.shape[1]] = len(own) * rows
+        return [len(own) * rows for rows in positive_terms(t, n_terms, config.sweeps, random)]
 
+    largest_first = np.argsort(-np.diff(start), kind="stable").tolist()
     with ThreadPoolExecutor(workers) as pool:
-        list(pool.map(run, np.argsort(-np.diff(start), kind="stable").tolist()))
+        for r, found in zip(largest_first, pool.map(terms, largest_first), strict=True):
+            for side, rows in zip(sides, found, strict=True):
+                side[first[r] : first[r] + len(rows), : rows.shape[1]] = rows
     lexical, root = _leaves_and_roots(corpus, evidence)
     counts = Numbers(sides[0], sides[1], sides[2], lexical, root)
     given = Numbers(*(rows.astype(np.float32) for rows in counts))

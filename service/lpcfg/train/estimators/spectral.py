@@ -19,7 +19,7 @@ from scipy.sparse.linalg import svds
 from threadpoolctl import threadpool_limits
 
 from lpcfg.errors import TrainingError
-from lpcfg.grammar.tables import Doubles, Grammar, Tables
+from lpcfg.grammar.tables import Doubles, Grammar, Singles, Tables
 from lpcfg.train.data.examples import Examples
 from lpcfg.train.data.features import ALL_TEMPLATES, SIMPLE_TEMPLATES, Context, Features, Side
 from lpcfg.train.estimators.compact import Compaction, CompactReport, tables_of
@@ -181,7 +181,10 @@ def project(
         context = Context(examples)
         features = Features.of(context, config.chosen(seed))
         stage.advance(n_nodes)
-    work = _Work(features, config, seed, n_nodes)
+    decomposition = _Decomposition(features, config, seed)
+    states = np.ones(features.n_symbols, np.int32)
+    inside, outside = (np.zeros((n_nodes, config.states), np.float32) for _ in range(2))
+    values = [np.empty(0)] * features.n_symbols
     # The largest symbol first, so that it does not keep one worker busy at the end.
     order = np.argsort(-np.diff(features.start), kind="stable").tolist()
     with (
@@ -189,45 +192,40 @@ def project(
         threadpool_limits(1),
         ThreadPoolExecutor(workers) as pool,
     ):
-        spectra = dict(zip(order, pool.map(work.run, order), strict=True))
+        for a, (sigma, y, z) in zip(order, pool.map(decomposition.of, order), strict=True):
+            nodes = features.nodes[features.start[a] : features.start[a + 1]]
+            values[a], states[a] = sigma, y.shape[1]
+            inside[nodes, : y.shape[1]], outside[nodes, : z.shape[1]] = y, z
         stage.advance(len(order))
-    values = tuple(spectra[a] for a in range(features.n_symbols))
-    width = int(work.states.max(initial=1))
-    inside, outside = work.inside[:, :width], work.outside[:, :width]
-    return Projection(examples.forest.symbol, work.states, inside, outside), values
+    width = int(states.max(initial=1))
+    projection = Projection(examples.forest.symbol, states, inside[:, :width], outside[:, :width])
+    return projection, tuple(values)
 
 
-class _Work:
-    """The decomposition of every symbol's Ω, and the rows of Y and Z that its examples get."""
+@dataclass(frozen=True, eq=False)
+class _Decomposition:
+    """The decomposition of symbols' Ω, with the features and settings that it needs."""
 
-    def __init__(self, features: Features, config: SpectralConfig, seed: int, n_nodes: int) -> None:
-        self.features = features
-        self.config = config
-        self.seed = seed
-        self.states = np.ones(features.n_symbols, np.int32)
-        self.inside = np.zeros((n_nodes, config.states), np.float32)
-        self.outside = np.zeros((n_nodes, config.states), np.float32)
+    features: Features
+    config: SpectralConfig
+    seed: int
 
-    def run(self, a: int) -> Doubles:
-        """Project the examples of symbol a. Return the singular values of Ω^a."""
-        start, end = self.features.start[a : a + 2]
-        nodes = self.features.nodes[start:end]
+    def of(self, a: int) -> tuple[Doubles, Singles, Singles]:
+        """Decompose Ω^a. Return its singular values, and Y and Z of the examples of symbol a."""
         phi, psi = self.features.inside(a), self.features.outside(a)
         scales = [self._scale(side, a, k) for k, side in enumerate((phi, psi))]
         u, sigma, v = _decomposed(_omega(phi, psi, scales), self.config.states)
         kept = int((sigma > self.config.least_singular_value * sigma.max(initial=0)).sum())
         if kept == 0:  # no features, so states cannot be told apart
-            self.inside[nodes, 0] = self.outside[nodes, 0] = 1.0
-            return sigma
-        self.states[a] = kept
+            one = np.ones((len(phi.feature), 1), np.float32)
+            return sigma, one, one
         root = np.sqrt(sigma[:kept])
-        for side, scale, vectors, rows in (
-            (phi, scales[0], u, self.inside),
-            (psi, scales[1], v, self.outside),
-        ):
-            weights = vectors[:, :kept] * (scale[:, None] / root)
-            rows[nodes, :kept] = _indicators(side, np.float32) @ weights.astype(np.float32)
-        return sigma
+        y, z = (
+            _indicators(side, np.float32)
+            @ (vectors[:, :kept] * (scale[:, None] / root)).astype(np.float32)
+            for side, scale, vectors in ((phi, scales[0], u), (psi, scales[1], v))
+        )
+        return sigma, y, z
 
     def _scale(self, side: Side, a: int, k: int) -> Doubles:
         """Compute the factor of every feature i, √(M_a / (count_a(i) + κ)), with noise."""
