@@ -33,10 +33,10 @@ ADMIN = "an-administrator's-key"
 
 @pytest.fixture(scope="module")
 def ensemble(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A store whose `small` has four members, so that parsing costs as much as with `en`.
+    """A store whose `small` has four members, as many as its models had by default until 0.1.
 
-    Refusing a request costs about a millisecond; ten times as many requests as can be answered
-    are to cost little beside answering, which one small member makes too cheap to tell.
+    The limit of 90 % was set with such a model. With one member a parse is cheaper, and refusing
+    ten times as many requests leaves .78 to .86 of the peak.
     """
     folder = tmp_path_factory.mktemp("ensemble")
     members = (
