@@ -185,12 +185,12 @@ def test_errors_in_a_file_of_keys_do_not_repeat_the_keys(tmp_path: Path, line: s
 # The workers --------------------------------------------------------------------------------------
 
 
-def run(threads: int, *lines: list[Task]) -> list[list[bytes] | BaseException]:
+def run(threads: int, *lines: list[Task[bytes]]) -> list[list[bytes] | BaseException]:
     """Submit lines of tasks at once, and return their results."""
 
     async def work() -> list[list[bytes] | BaseException]:
         workers = Workers(threads, Admission(threads, 8, 1.0))
-        submitted: list[Line] = [
+        submitted: list[Line[bytes]] = [
             workers.submit(lambda tasks=tasks: tasks, 0.0, Stop()) for tasks in lines
         ]
         try:
@@ -201,11 +201,11 @@ def run(threads: int, *lines: list[Task]) -> list[list[bytes] | BaseException]:
     return asyncio.run(asyncio.wait_for(work(), 30))
 
 
-def told(text: str) -> Task:
+def told(text: str) -> Task[bytes]:
     return Task(text.encode, 0.0)
 
 
-def raising(error: Exception) -> Task:
+def raising(error: Exception) -> Task[bytes]:
     def raise_it() -> bytes:
         raise error
 
@@ -238,7 +238,7 @@ def test_an_unexpected_fault_while_preparing_fails_the_line() -> None:
     async def work() -> BaseException | None:
         workers = Workers(1, Admission(1, 8, 1.0))
 
-        def broken() -> list[Task]:
+        def broken() -> list[Task[bytes]]:
             raise ZeroDivisionError
 
         try:
@@ -255,7 +255,7 @@ def test_an_unexpected_fault_while_preparing_fails_the_line() -> None:
 def test_a_long_line_does_not_keep_a_short_one_waiting() -> None:
     finished: list[str] = []
 
-    def noted(name: str) -> Task:
+    def noted(name: str) -> Task[bytes]:
         def note() -> bytes:
             finished.append(name)
             return b""

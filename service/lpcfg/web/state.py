@@ -17,7 +17,7 @@ from lpcfg.web.http.problems import Refused
 from lpcfg.web.metrics import Metrics
 from lpcfg.web.scheduling.admission import Admission
 from lpcfg.web.scheduling.cache import Cache
-from lpcfg.web.scheduling.work import Task, Workers
+from lpcfg.web.scheduling.work import R, Task, Workers
 from lpcfg.web.served import Models
 from lpcfg.words.similarity import Similarity, comparison
 
@@ -106,10 +106,10 @@ class Service:
     async def compute(
         self,
         request: Request,
-        prepare: Callable[[], Sequence[Task]],
+        prepare: Callable[[], Sequence[Task[R]]],
         estimate: float,
         stop: Stop,
-    ) -> list[bytes]:
+    ) -> list[R]:
         """Compute the answers of a request's tasks, in order, until the client disconnects.
 
         The request's body must have been read. At the deadline, raise DeadlineError at once; the
@@ -124,8 +124,8 @@ class Service:
                 await watching
 
     async def answers(
-        self, prepare: Callable[[], Sequence[Task]], estimate: float, stop: Stop
-    ) -> list[bytes]:
+        self, prepare: Callable[[], Sequence[Task[R]]], estimate: float, stop: Stop
+    ) -> list[R]:
         """Compute the answers of tasks, in order, even if no client is waiting."""
         if self.workers is None:
             raise Refused("starting", "expected running workers, got none: try again shortly")

@@ -13,10 +13,10 @@ from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from lpcfg.errors import InputError, LimitError, LpcfgError
-from lpcfg.parsing.results import Options, Sentence
+from lpcfg.parsing.results import Options
 from lpcfg.protocol.schemas import SentenceInput
 from lpcfg.web.endpoints import inputs
-from lpcfg.web.endpoints.tasks import encoded, parse_task, with_id
+from lpcfg.web.endpoints.tasks import Answer, encoded, parse_task
 from lpcfg.web.http.bodies import read_json
 from lpcfg.web.http.keys import Key
 from lpcfg.web.http.limits import check_sentence
@@ -107,17 +107,15 @@ class Batch:
         given = _INPUT.validate_python(value)
         if self.key is not None:
             self.key.spend(1)
-        sentences: list[Sentence] = []
 
-        def prepare() -> list[Task]:
+        def prepare() -> list[Task[Answer]]:
             sentence = inputs.sentence_of(given, settings, "")
-            sentences.append(sentence)
             return [parse_task(self.service.cache, self.served, sentence, self.options, stop, "")]
 
         estimate = inputs.estimate(None, [given], settings)
-        answers = await self.service.answers(prepare, estimate, stop)
-        self.service.metrics.count("/v1/batch", sentences)
-        return with_id(sentences[0].id, answers[0])
+        [answer] = await self.service.answers(prepare, estimate, stop)
+        self.service.metrics.count("/v1/batch", [answer.tokens])
+        return answer.body
 
 
 def _under_line(error: Mapping[str, Any]) -> dict[str, Any]:

@@ -26,7 +26,7 @@ from lpcfg.settings import Settings
 from lpcfg.trees.brackets import write
 from lpcfg.web.endpoints import inputs
 from lpcfg.web.endpoints.batch import Batch, LinesResponse
-from lpcfg.web.endpoints.tasks import encoded, located, parse_task, with_id
+from lpcfg.web.endpoints.tasks import Answer, encoded, located, parse_task
 from lpcfg.web.http.bodies import GuardedRoute
 from lpcfg.web.http.keys import BEARER
 from lpcfg.web.http.limits import check_count
@@ -67,10 +67,9 @@ async def parse(body: ParseRequest, request: Request, service: TheService) -> Re
     _check_parses(body.k, settings)
     admit(service, request, body.text, body.sentences)
     options = Options(k=body.k, objective=body.objective, rescore=body.rescore)
-    sentences: list[Sentence] = []
 
-    def prepare() -> list[Task]:
-        sentences.extend(inputs.sentences_of(body.text, body.sentences, settings, stop))
+    def prepare() -> list[Task[Answer]]:
+        sentences = inputs.sentences_of(body.text, body.sentences, settings, stop)
         return [
             parse_task(service.cache, served, one, options, stop, f"/sentences/{number}")
             for number, one in enumerate(sentences)
@@ -78,9 +77,9 @@ async def parse(body: ParseRequest, request: Request, service: TheService) -> Re
 
     estimate = inputs.estimate(body.text, body.sentences, settings)
     answers = await service.compute(request, prepare, estimate, stop)
-    service.metrics.count("/v1/parse", sentences)
-    parts = (with_id(one.id, answer) for one, answer in zip(sentences, answers, strict=True))
-    return _answer(served, b'"sentences":[' + b",".join(parts) + b"]")
+    service.metrics.count("/v1/parse", [one.tokens for one in answers])
+    parts = b",".join(one.body for one in answers)
+    return _answer(served, b'"sentences":[' + parts + b"]")
 
 
 @router.post(
@@ -99,24 +98,22 @@ async def marginals(body: MarginalsRequest, request: Request, service: TheServic
     given = [body.text or ""] if body.sentences is None else body.sentences
     pointer = "/text" if body.sentences is None else "/sentences/0"
     admit(service, request, None, given)
-    sentences: list[Sentence] = []
 
-    def run(sentence: Sentence) -> bytes:
+    def run(sentence: Sentence) -> Answer:
         with located(pointer):
             inputs.check_tags(sentence, served.facts.tags)
-            return _marginals(served, sentence, body, stop)
+            return Answer(_marginals(served, sentence, body, stop), len(sentence.tokens))
 
-    def prepare() -> list[Task]:
+    def prepare() -> list[Task[Answer]]:
         sentence = inputs.sentence_of(given[0], settings, pointer)
-        sentences.append(sentence)
         _check_words(body, sentence)
         _check_spans(body, sentence)
         return [Task(lambda: run(sentence), cost(len(sentence.tokens)))]
 
     estimate = inputs.estimate(None, given, settings)
-    answers = await service.compute(request, prepare, estimate, stop)
-    service.metrics.count("/v1/marginals", sentences)
-    return _answer(served, answers[0][1:-1])
+    [answer] = await service.compute(request, prepare, estimate, stop)
+    service.metrics.count("/v1/marginals", [answer.tokens])
+    return _answer(served, answer.body[1:-1])
 
 
 def _marginals(served: Served, sentence: Sentence, body: MarginalsRequest, stop: Stop) -> bytes:
@@ -153,14 +150,14 @@ async def tree_probability(body: TreesRequest, request: Request, service: TheSer
     check_count("trees", len(body.trees), settings.max_sentences, "/trees")
     admit(service, request, None, body.trees)
 
-    def task(number: int, text: str) -> Task:
+    def task(number: int, text: str) -> Task[bytes]:
         at = f"/trees/{number}"
         return Task(
             lambda: _tree_probability(served, text, body.rescore, settings, stop, at),
             cost_of_text(text, settings.max_tokens),
         )
 
-    def prepare() -> list[Task]:
+    def prepare() -> list[Task[bytes]]:
         return [task(number, text) for number, text in enumerate(body.trees)]
 
     estimate = inputs.estimate(None, body.trees, settings)

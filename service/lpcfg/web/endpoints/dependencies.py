@@ -16,7 +16,7 @@ from lpcfg.parsing.results import Sentence
 from lpcfg.protocol.schemas import DependenciesRequest, DependenciesResponse
 from lpcfg.web.endpoints import inputs
 from lpcfg.web.endpoints.compute import PROBLEMS, admit
-from lpcfg.web.endpoints.tasks import encoded, with_id
+from lpcfg.web.endpoints.tasks import Answer, encoded
 from lpcfg.web.http.bodies import GuardedRoute
 from lpcfg.web.http.keys import BEARER
 from lpcfg.web.http.problems import documented
@@ -55,10 +55,9 @@ async def dependencies(
     parser, version = service.models.dependencies(body.model)
     admit(service, request, body.text, body.sentences)
     as_conllu = CONLLU in request.headers.get("accept", "")
-    sentences: list[Sentence] = []
 
-    def prepare() -> list[Task]:
-        sentences.extend(inputs.sentences_of(body.text, body.sentences, settings, stop))
+    def prepare() -> list[Task[Answer]]:
+        sentences = inputs.sentences_of(body.text, body.sentences, settings, stop)
         for number, one in enumerate(sentences):
             _check_plain(one, number)
         return [
@@ -68,17 +67,25 @@ async def dependencies(
 
     estimate = inputs.estimate(body.text, body.sentences, settings)
     answers = await service.compute(request, prepare, estimate, stop)
-    service.metrics.count("/v1/dependencies", sentences)
+    service.metrics.count("/v1/dependencies", [one.tokens for one in answers])
+    parts = [one.body for one in answers]
     if as_conllu:
-        return Response(b"".join(answers), media_type=f"{CONLLU}; charset=utf-8")
-    parts = b",".join(with_id(one.id, a) for one, a in zip(sentences, answers, strict=True))
+        return Response(b"".join(parts), media_type=f"{CONLLU}; charset=utf-8")
     model = json.dumps(version).encode()
     return Response(
-        b'{"model":' + model + b',"sentences":[' + parts + b"]}", media_type="application/json"
+        b'{"model":' + model + b',"sentences":[' + b",".join(parts) + b"]}",
+        media_type="application/json",
     )
 
 
-def _answered(parser: DependencyParser, sentence: Sentence, stop: Stop, as_conllu: bool) -> bytes:
+def _answered(parser: DependencyParser, sentence: Sentence, stop: Stop, as_conllu: bool) -> Answer:
+    made = _answer_body(parser, sentence, stop, as_conllu)
+    return Answer(made, len(sentence.tokens))
+
+
+def _answer_body(
+    parser: DependencyParser, sentence: Sentence, stop: Stop, as_conllu: bool
+) -> bytes:
     found: ParsedArcs | None = None
     if sentence.tokens:
         [found] = parser.parse([sentence.tokens], [tuple(sentence.offsets or ())], stop)
@@ -86,9 +93,7 @@ def _answered(parser: DependencyParser, sentence: Sentence, stop: Stop, as_conll
         if found is None:
             return b"# failed: the sentence has no words\n"
         return conllu.write([parsed_conllu(found, sentence.text)]).encode()
-    answer = parsed_json(found, text=sentence.text)
-    del answer["id"]
-    return encoded(answer)
+    return encoded(parsed_json(found, text=sentence.text, identifier=sentence.id))
 
 
 def _check_plain(sentence: Sentence, number: int) -> None:

@@ -50,13 +50,13 @@ async def similarity(body: SimilarityRequest, request: Request, service: TheServ
     if service.keys is not None:
         request.state.key.spend(2 * len(body.pairs))
 
-    def task(number: int, pair: PairInput) -> Task:
+    def task(number: int, pair: PairInput) -> Task[bytes]:
         def run() -> bytes:
             return _compared(measure, pair, settings, f"/pairs/{number}")
 
         return Task(run, _cost(pair))
 
-    def prepare() -> list[Task]:
+    def prepare() -> list[Task[bytes]]:
         return [task(number, pair) for number, pair in enumerate(body.pairs)]
 
     answers = await service.compute(request, prepare, sum(map(_cost, body.pairs)), stop)

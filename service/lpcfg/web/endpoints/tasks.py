@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 from lpcfg.cancel import Stop
@@ -16,28 +17,39 @@ from lpcfg.web.scheduling.work import Task
 from lpcfg.web.served import Served
 
 
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The answer to one sentence, and how many tokens the sentence has, for the metrics."""
+
+    body: bytes
+    tokens: int
+
+
 def parse_task(
     cache: Cache, served: Served, sentence: Sentence, options: Options, stop: Stop, pointer: str
-) -> Task:
-    """Create the task that parses a sentence into JSON without its id.
+) -> Task[Answer]:
+    """Create the task that parses a sentence into JSON.
 
-    `pointer` is the place of the sentence in the request, for errors.
+    `pointer` is the place of the sentence in the request, for errors. The cache keeps answers
+    without the id, which each request chooses.
     """
+    length = len(sentence.tokens)
     key = (served.reference.hash, without_id(sentence), options)
     known = cache.get(key)
     if known is not None:
-        return Task(lambda: known, 0.0)
+        answer = Answer(with_id(sentence.id, known), length)
+        return Task(lambda: answer, 0.0)
 
-    def run() -> bytes:
+    def run() -> Answer:
         with located(pointer):
             check_tags(sentence, served.facts.tags)
             answer = analysis_json(served.parser.analyse([sentence], options, stop)[0])
         del answer["id"]
         made = encoded(answer)
         cache.put(key, made)
-        return made
+        return Answer(with_id(sentence.id, made), length)
 
-    return Task(run, cost(len(sentence.tokens)))
+    return Task(run, cost(length))
 
 
 @contextmanager

@@ -13,8 +13,9 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
 
 import structlog
 
@@ -31,29 +32,32 @@ It is short for a person, and long compared with the 0.1 ms that handing over a 
 
 _log = structlog.get_logger("lpcfg.web")
 
+R = TypeVar("R")
+"""The result of a task."""
+
 
 class FaultError(LpcfgError):
     """A task raised an unexpected error: a fault of the service, not of the client."""
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
-    """A computation whose result is bytes to send, and its cost in estimated seconds."""
+class Task(Generic[R]):
+    """A computation, and its cost in estimated seconds."""
 
-    run: Callable[[], bytes]
+    run: Callable[[], R]
     cost: float
 
 
 @dataclass(eq=False, slots=True)
-class Line:
+class Line(Generic[R]):
     """The tasks of one request, in order. A thread calls `prepare` to create them."""
 
-    prepare: Callable[[], Sequence[Task]]
+    prepare: Callable[[], Sequence[Task[R]]]
     estimate: float
     stop: Stop
-    done: asyncio.Future[list[bytes]]
-    tasks: deque[tuple[int, Task]] = field(default_factory=deque)
-    results: list[bytes] = field(default_factory=list)
+    done: asyncio.Future[list[R]]
+    tasks: deque[tuple[int, Task[R]]] = field(default_factory=deque)
+    results: list[Any] = field(default_factory=list)
     """One place per task; empty until the line is prepared."""
     missing: int = 0
 
@@ -62,9 +66,10 @@ class Line:
 class _Turn:
     """The work that a thread takes at once (a line to prepare, or tasks), and its outcomes."""
 
-    unprepared: Line | None = None
-    work: list[tuple[Line, int, Task]] = field(default_factory=list)
-    outcomes: list[bytes | LpcfgError] = field(default_factory=list)
+    unprepared: Line[Any] | None = None
+    work: list[tuple[Line[Any], int, Task[Any]]] = field(default_factory=list)
+    outcomes: list[Any] = field(default_factory=list)
+    """Results of tasks, or their errors."""
     cost: float = 0.0
     seconds: float = 0.0
 
@@ -75,7 +80,7 @@ class _Turn:
         self.outcomes += [_outcome(line, task) for line, _, task in self.work]
         self.seconds = time.perf_counter() - started
 
-    def _prepare(self, line: Line) -> None:
+    def _prepare(self, line: Line[Any]) -> None:
         try:
             line.stop.check()
             tasks = line.prepare()
@@ -83,12 +88,12 @@ class _Turn:
             self.outcomes.append(error)
             return
         self.cost = sum(task.cost for task in tasks)
-        line.results = [b""] * len(tasks)
+        line.results = [None] * len(tasks)
         line.missing = len(tasks)
         line.tasks.extend(enumerate(tasks))
 
 
-def _outcome(line: Line, task: Task) -> bytes | LpcfgError:
+def _outcome(line: Line[R], task: Task[R]) -> R | LpcfgError:
     try:
         line.stop.check()
         return task.run()
@@ -102,7 +107,7 @@ class Workers:
     def __init__(self, threads: int, admission: Admission) -> None:
         self._admission = admission
         self._loop = asyncio.get_running_loop()
-        self._lines: deque[Line] = deque()
+        self._lines: deque[Line[Any]] = deque()
         self._again: deque[_Turn] = deque()
         self._ready = threading.Condition()
         self._closed = False
@@ -110,9 +115,11 @@ class Workers:
         for _ in range(threads):
             self._start()
 
-    def submit(self, prepare: Callable[[], Sequence[Task]], estimate: float, stop: Stop) -> Line:
+    def submit(
+        self, prepare: Callable[[], Sequence[Task[R]]], estimate: float, stop: Stop
+    ) -> Line[R]:
         """Add a line. Its `done` gets the results of these tasks, or the first error."""
-        line = Line(prepare, estimate, stop, self._loop.create_future())
+        line: Line[R] = Line(prepare, estimate, stop, self._loop.create_future())
         self._admission.enter(estimate)
         with self._ready:
             self._lines.append(line)
@@ -129,19 +136,17 @@ class Workers:
     # On the threads -------------------------------------------------------------------------------
 
     def _start(self) -> None:
-        current: list[_Turn] = []
+        self._threads.submit(self._serve)
 
-        def ended(serving: Future[None]) -> None:
-            if not self._closed:
-                self._loop.call_soon_threadsafe(self._broke, serving.exception(), current[0])
-
-        self._threads.submit(self._serve, current).add_done_callback(ended)
-
-    def _serve(self, current: list[_Turn]) -> None:
-        """Take turns until closed. `current` holds the turn in progress."""
+    def _serve(self) -> None:
+        """Take turns until closed, or until one raises an unexpected error."""
         while (turn := self._take()) is not None:
-            current[:] = [turn]
-            turn.run()
+            try:
+                turn.run()
+            except BaseException as error:
+                if not self._closed:
+                    self._loop.call_soon_threadsafe(self._broke, error, turn)
+                raise
             line = turn.unprepared
             if line is not None and line.tasks:
                 with self._ready:
@@ -201,17 +206,17 @@ class Workers:
         if not line.results:
             self._finish(line)
 
-    def _count(self, line: Line) -> None:
+    def _count(self, line: Line[Any]) -> None:
         line.missing -= 1
         if not line.missing:
             self._finish(line)
 
-    def _finish(self, line: Line) -> None:
+    def _finish(self, line: Line[Any]) -> None:
         self._admission.leave()
         if not line.done.done():
             line.done.set_result(line.results)
 
-    def _broke(self, error: BaseException | None, turn: _Turn) -> None:
+    def _broke(self, error: BaseException, turn: _Turn) -> None:
         """Handle a turn that raised an unexpected error: run its tasks again, one by one.
 
         Only one task is at fault, and the others still get answers. The thread's loop has ended
@@ -234,7 +239,7 @@ class Workers:
                 self._ready.notify_all()
 
 
-def _fail(line: Line, error: LpcfgError) -> None:
+def _fail(line: Line[Any], error: LpcfgError) -> None:
     line.stop.cancel()  # ends the remaining tasks of the line at once
     if not line.done.done():
         line.done.set_exception(error)
