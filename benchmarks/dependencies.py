@@ -1,7 +1,7 @@
-"""The table of the dependency paper: a base parser, reranked by triples of tags and by log |p|.
+"""Print the table of the dependency paper: a base parser, reranked by triples of tags and log |p|.
 
-    python benchmarks/dependencies.py rerank gum-dep|craft [--limit N] [--states M] [--seed N]
-    python benchmarks/dependencies.py join en-dep model_store
+    python -m benchmarks.dependencies rerank gum-dep|craft [--limit N] [--states M] [--seed N]
+    python -m benchmarks.dependencies join en-dep model_store
 
 `rerank` learns the base parser on the training trees and, for the reranker's lists, three times on
 two thirds of them (jack-knifed, contiguous). Punctuation is stripped, tags are gold. Prints a row
@@ -19,14 +19,16 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+from benchmarks.dependency_trees import expanded, linear, reranking
+from benchmarks.dependency_trees.bootstrap import paired_bootstrap, right_heads
+from benchmarks.dependency_trees.k_best import k_best_trees
+from benchmarks.dependency_trees.reranking import Candidates
+from benchmarks.dependency_trees.tree_scores import TreeScores
 
-from lpcfg.dependencies import conllu, expansion, linear, reranking, spectral
+from lpcfg.dependencies import conllu, spectral
 from lpcfg.dependencies.arcs import Arcs, projectivized
-from lpcfg.dependencies.evaluation import paired_bootstrap, right_heads
 from lpcfg.dependencies.head_rules import arcs_of
 from lpcfg.dependencies.parser import DependencyParser
-from lpcfg.dependencies.reranking import Candidates
-from lpcfg.dependencies.tree_scores import TreeScores
 from lpcfg.dependencies.vocabulary import Vocabulary
 from lpcfg.train.estimators.spectral import SpectralConfig
 from lpcfg.trees.brackets import read
@@ -90,7 +92,7 @@ class Models:
         self.vocabulary, self.operators = spectral_model(trees, states)
         algorithm = time.process_time()
         config = SpectralConfig(states=16)
-        self.expanded = TreeScores(expansion.learn(trees, "spectral", config, seed=seed))
+        self.expanded = TreeScores(expanded.learn(trees, "spectral", config, seed=seed))
         self.seconds = {
             "base": round(base - started, 1),
             "algorithm 1": round(algorithm - base, 1),
@@ -160,7 +162,7 @@ def join(reference: str, store: str) -> None:
     train = [one.arcs for one in conllu.read(DATA / "gum-dep" / "train.conllu")]
     dev = [one.arcs for one in conllu.read(DATA / "gum-dep" / "dev.conllu")]
     trees = [projectivized(arcs)[0] for arcs in train]
-    scores = TreeScores(expansion.learn(trees, "spectral", SpectralConfig(states=16)))
+    scores = TreeScores(expanded.learn(trees, "spectral", SpectralConfig(states=16)))
     parser = DependencyParser.load(reference, store)
     found = parser.parse([arcs.words for arcs in dev])
     words = np.array([len(arcs.words) for arcs in dev])
@@ -168,10 +170,10 @@ def join(reference: str, store: str) -> None:
     report({"row": "parser", "uas": percent(first, words), "complete": complete(first, words)})
     lists = []
     for arcs, one in zip(dev, found, strict=True):
-        ranked = parser.k_best(arcs.words, JOINED)
-        heads = np.array([heads for heads, _ in ranked])
+        [score] = parser.arc_scores([arcs.words])
+        heads, sums = k_best_trees(score, JOINED)  # log p(tree | sentence), but for log Z
         by_trees, _ = scores.of(one.arcs, heads)
-        numbers = np.stack([np.array([log for _, log in ranked]), by_trees], axis=1)
+        numbers = np.stack([sums, by_trees], axis=1)
         lists.append(Candidates(arcs, heads, numbers))
     for factor in FACTORS:
         weights = np.array([1.0, factor])

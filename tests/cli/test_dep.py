@@ -135,3 +135,60 @@ def test_parse_writes_arcs_of_a_constituency_tree_and_says_so(
     assert any("head rules" in comment for comment in sentence.comments)
     assert sentence.text == "The dog saw a cat."
     assert sentence.arcs.labels.count("root") == 1
+
+
+def test_expanded_trees_are_learned_parsed_and_collapsed_again(
+    store: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    where, train, dev = ("--store", str(tmp_path / "store")), tmp_path / "a.mrg", tmp_path / "b.mrg"
+    for name, path in (("train", train), ("dev", dev)):
+        code, out, err = run(capsys, "dep", "expand", str(store / f"{name}.conllu"))
+        assert (code, err) == (0, "")
+        path.write_text(out, encoding="utf-8")
+    code, out, _ = run(capsys, "dep", "collapse", str(dev))
+    gold = [one.arcs for one in conllu.read(store / "dev.conllu")]
+    assert code == 0
+    assert [one.arcs.heads for one in conllu.read_string(out)] == [one.heads for one in gold]
+    learn = ["train", str(train), "--name", "expanded", "--estimator", "counts"]
+    assert main([*learn, "--rescore", "none", *where]) == 0
+    tokens = tmp_path / "tokens.txt"
+    tokens.write_text("".join(" ".join(one.words) + "\n" for one in gold), encoding="utf-8")
+    capsys.readouterr()
+    _, out, _ = run(capsys, "parse", "expanded", str(tokens), "--input", "tokens", *where)
+    dev.write_text(out, encoding="utf-8")
+    _, out, _ = run(capsys, "dep", "collapse", str(dev))
+    found = [one.arcs for one in conllu.read_string(out)]
+    assert [one.words for one in found] == [one.words for one in gold]
+    right = [
+        a == b
+        for one, two in zip(gold, found, strict=True)
+        for a, b in zip(one.heads, two.heads, strict=True)
+    ]
+    assert sum(right) > 0.95 * len(right)
+
+
+def test_trees_that_are_no_expansions_are_told_and_left_out(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    trees = tmp_path / "trees.mrg"
+    trees.write_text("(S (N a) (V b))\n(V/L (N a) (V b))\n", encoding="utf-8")
+    code, out, err = run(capsys, "dep", "collapse", str(trees))
+    assert code == 0
+    assert "tree 1: expected two children under a label that ends in /R or /L" in err
+    [only] = conllu.read_string(out)
+    assert only.arcs.heads == (2, 0)
+
+
+def test_crossing_arcs_are_lifted_before_expansion_and_counted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = ((1, "a", 3), (2, "b", 0), (3, "c", 2), (4, "d", 1))
+    crossing = tmp_path / "crossing.conllu"
+    crossing.write_text(
+        "".join(f"{m}\t{w}\t_\tX\t_\t_\t{head}\tdep\t_\t_\n" for m, w, head in rows) + "\n",
+        encoding="utf-8",
+    )
+    code, out, err = run(capsys, "dep", "expand", str(crossing))
+    assert code == 0
+    assert err == "lpcfg: trees that were not projective and have been lifted: 1\n"
+    assert out.count("(") == 7

@@ -4,9 +4,9 @@ import itertools
 
 import numpy as np
 import pytest
+from benchmarks.dependency_trees.k_best import k_best_trees
 
 from lpcfg.dependencies import eisner
-from lpcfg.dependencies.k_best import k_best_trees
 from tests.dependencies import trees
 
 SIZES = range(1, 6)

@@ -1,10 +1,12 @@
 """The base parser and its reranker."""
 
 import numpy as np
+import pytest
+from benchmarks.dependency_trees import linear, reranking
+from benchmarks.dependency_trees.bootstrap import paired_bootstrap
+from benchmarks.dependency_trees.reranking import Candidates, triples
 
-from lpcfg.dependencies import linear, reranking
 from lpcfg.dependencies.arcs import Arcs
-from lpcfg.dependencies.reranking import Candidates, triples
 from tests.dependencies import trees
 
 WORDS = {"D": ("the", "a"), "N": ("dog", "cat", "bone"), "V": ("saw", "ate"), "P": ("of", "with")}
@@ -78,3 +80,14 @@ def test_scores_that_are_not_finite_are_far_below() -> None:
     numbers = np.array([[0.0], [-1.0], [-np.inf]])
     scaled = reranking.scaled(numbers, np.ones(1))
     assert scaled.ravel().tolist() == [0.0, -1.0, -reranking.FAR]
+
+
+def test_the_bootstrap_finds_gains_and_doubts_chance() -> None:
+    words = np.full(200, 10)
+    base = np.full(200, 5)
+    better = base + (np.arange(200) % 2)
+    gain, p = paired_bootstrap(base, better, words, draws=500)
+    assert gain == pytest.approx(5.0)
+    assert p < 0.01
+    noise = base + np.where(np.arange(200) % 2, 1, -1)
+    assert 0.2 < paired_bootstrap(base, noise, words, draws=500)[1] < 0.8

@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
+from benchmarks.dependency_trees import expanded
+from benchmarks.dependency_trees.tree_scores import UNSEEN, TreeScores
 
 from lpcfg.dependencies import expansion
-from lpcfg.dependencies.tree_scores import UNSEEN, TreeScores
 from lpcfg.engine.exact.inside_outside import tree_probability
 from lpcfg.grammar.lexicon import Emitter
 from lpcfg.train.estimators.spectral import SpectralConfig
@@ -13,12 +14,12 @@ from tests.dependencies.test_expansion import drawn
 
 
 @pytest.fixture(scope="module")
-def learned() -> expansion.Expanded:
-    return expansion.learn(drawn(400, seed=5), "spectral", SpectralConfig(states=3))
+def learned() -> expanded.Expanded:
+    return expanded.learn(drawn(400, seed=5), "spectral", SpectralConfig(states=3))
 
 
 @pytest.mark.parametrize("n", range(1, 6))
-def test_scores_are_those_of_the_exact_engine(learned: expansion.Expanded, n: int) -> None:
+def test_scores_are_those_of_the_exact_engine(learned: expanded.Expanded, n: int) -> None:
     tags = ("D", "N", "V", "D", "N")[:n]
     words = ("the", "dog", "saw", "a", "bone")[:n]
     every = trees.projective_trees(n)
@@ -37,7 +38,7 @@ def test_scores_are_those_of_the_exact_engine(learned: expansion.Expanded, n: in
 
 def test_rules_never_seen_cost_the_same_each() -> None:
     only = trees.arcs_from((2, 0), ("the", "dog"), ("D", "N"))
-    scores = TreeScores(expansion.learn([only] * 5, "counts"))
+    scores = TreeScores(expanded.learn([only] * 5, "counts"))
     logs, missing = scores.of(only, np.array([[2, 0], [0, 1]]))
     assert missing.tolist() == [0, 2]  # D/R → D N, and D/R as the root
     assert logs[1] <= 2 * UNSEEN

@@ -29,6 +29,13 @@ Files = Annotated[
     ),
 ]
 
+Expansions = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="TREES", help="Files and folders of brackets, also .gz; `-` is standard input."
+    ),
+]
+
 
 class Input(StrEnum):
     """How sentences are given."""
@@ -198,6 +205,47 @@ def evaluate(model: Model, files: Files, store: Store = None, json: Json = False
         f"heads with relations {measured.relation_calibration_error:.4f}"
     )
     result(f"sentences a second: {measured.sentences_per_second:.0f}")
+
+
+@app.command(epilog="Example: lpcfg dep expand train.conllu > train.mrg")
+def expand(files: Files) -> None:
+    """Print dependency trees as trees in brackets, from which `lpcfg train` learns an L-PCFG.
+
+    Every head is expanded outward into binary nodes: `NN/L` has a modifier to the left, `NN/R` one
+    to the right. Relations are left out. Trees that are not projective are lifted first; stderr
+    says how many.
+    """
+    from lpcfg.dependencies import expansion
+    from lpcfg.dependencies.arcs import projectivized
+    from lpcfg.trees.brackets import write
+
+    count = 0
+    for sentence in _gold(files):
+        arcs, lifted = projectivized(sentence.arcs)
+        count += lifted > 0
+        result(write(expansion.expand(arcs)))
+    if count:
+        note(f"trees that were not projective and have been lifted: {count}")
+
+
+@app.command(epilog="Example: lpcfg parse mine text.txt | lpcfg dep collapse -")
+def collapse(files: Expansions) -> None:
+    """Print trees that `lpcfg dep expand` or a model of such trees made as CoNLL-U.
+
+    Relations are `dep`: the trees do not tell them. A tree of another form is left out; stderr says
+    which.
+    """
+    from lpcfg.dependencies import conllu, expansion
+    from lpcfg.errors import InputError
+    from lpcfg.trees.brackets import read
+
+    for number, tree in enumerate(read(files), start=1):
+        try:
+            arcs = expansion.collapse(tree)
+        except InputError as error:
+            note(f"tree {number}: {error}")
+        else:
+            _print(conllu.sentence_of(arcs))
 
 
 def _rest(measured: dict[str, object]) -> dict[str, object]:

@@ -1,5 +1,6 @@
-"""`lpcfg tree-probability`: how probable given trees are."""
+"""`lpcfg tree-probability`: print the probabilities of given trees."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
 
@@ -8,7 +9,8 @@ import typer
 from lpcfg.cli.options import Json, Model, Rescore, Store
 from lpcfg.cli.terminal import result, result_json
 from lpcfg.parsing.results import TreeProbability
-from lpcfg.settings import read_settings
+from lpcfg.settings import Settings, read_settings
+from lpcfg.trees.tree import Tree
 
 NOTHING_LEFT = TreeProbability(
     None, 0, None, None, "nothing is left of the tree without its traces"
@@ -27,22 +29,43 @@ def tree_probability(
 ) -> None:
     """Print log p(tree), log p(sentence) and log p(tree | sentence) of every tree, or why not.
 
-    What does not apply is `-`; the log of a tree of probability zero is `-inf`.
+    What does not apply is `-`; the log of a tree of probability zero is `-inf`. In place of a
+    model, the file GRAMMAR.toml of a known grammar gives the true values for trees of its symbols,
+    as `lpcfg sample` prints them.
     """
-    from lpcfg.parsing.parser import Parser
     from lpcfg.parsing.to_json import tree_probability_json
     from lpcfg.trees.brackets import read
-    from lpcfg.trees.normalize import normalize
 
     settings = read_settings(model_store=store)
-    parser = Parser.load(model, settings.model_store, rescore=rescore)
-    for raw in read(str(file) if file else "-", max_depth=settings.max_tree_depth):
-        tree = normalize(raw)
-        found = parser.tree_probability([tree])[0] if tree else NOTHING_LEFT
+    trees = read(str(file) if file else "-", max_depth=settings.max_tree_depth)
+    known = model.endswith(".toml")
+    answers = _known(model, trees) if known else _learned(model, trees, rescore, settings)
+    for found in answers:
         if json:
             result_json(tree_probability_json(found))
         else:
             result(_line(found))
+
+
+def _learned(
+    model: str, trees: Iterator[Tree], rescore: bool, settings: Settings
+) -> Iterator[TreeProbability]:
+    from lpcfg.parsing.parser import Parser
+    from lpcfg.trees.normalize import normalize
+
+    parser = Parser.load(model, settings.model_store, rescore=rescore)
+    for raw in trees:
+        tree = normalize(raw)
+        yield parser.tree_probability([tree])[0] if tree else NOTHING_LEFT
+
+
+def _known(grammar: str, trees: Iterator[Tree]) -> Iterator[TreeProbability]:
+    from lpcfg.grammar.known import read_lpcfg
+    from lpcfg.parsing.known import tree_probability
+
+    tables = read_lpcfg(grammar)
+    for tree in trees:
+        yield tree_probability(tables, tree)
 
 
 def _line(found: TreeProbability) -> str:

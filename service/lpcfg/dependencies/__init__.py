@@ -3,11 +3,10 @@
 arcs          the value: a head and a relation for every word; projectivity
 conllu        CoNLL-U in and out, without loss
 head_rules    arcs of constituency trees
-eisner        projective trees of arc scores: sums, marginals, the best; k_best the k best
+eisner        projective trees of arc scores: sums, marginals, the best
 network       scores of arcs, relations and tags; inputs, gradients and learning beside it
 model         what is stored;  training, publishing  how it gets there;  parser  what answers
 spectral      p(words | topology), Algorithm 1 of the dependency paper, corrected
-expansion     dependency trees as trees of an L-PCFG; tree_scores its fast log p
-linear        the base parser of the paper's table, over features;  reranking  its reranker
-evaluation    attachment scores, calibration, paired bootstrap
+expansion     dependency trees as trees of an L-PCFG, and back
+evaluation    attachment scores, calibration
 """

@@ -14,7 +14,6 @@ import numpy as np
 from lpcfg.cancel import Stop
 from lpcfg.dependencies import eisner
 from lpcfg.dependencies.arcs import ROOT_RELATION, Arcs
-from lpcfg.dependencies.k_best import k_best_trees
 from lpcfg.dependencies.model import DependencyModel, from_bundle
 from lpcfg.dependencies.network import (
     Batch,
@@ -80,16 +79,6 @@ class DependencyParser:
     def arc_scores(self, sentences: Sequence[Sequence[str]]) -> list[Doubles]:
         """The scores of all arcs of every sentence, whose exponents make p(tree | sentence)."""
         return [found.score for found in self._computed(sentences, None)]
-
-    def k_best(self, words: Sequence[str], k: int) -> list[tuple[tuple[int, ...], float]]:
-        """Heads and log p(tree | sentence) of the k likeliest trees."""
-        [score] = self.arc_scores([words])
-        heads, sums = k_best_trees(score, k)
-        log_z = float(eisner.inside(score)[2])
-        return [
-            (tuple(one), value - log_z)
-            for one, value in zip(heads.tolist(), sums.tolist(), strict=True)
-        ]
 
     def log_probability(self, words: Sequence[str], heads: Sequence[int]) -> float:
         """Compute log p(tree | sentence); −inf of a tree that is not projective."""

@@ -29,7 +29,7 @@ def normalize(tree: Tree) -> Tree | None:
 
 
 def _clean(node: Tree, children: list[Tree | None]) -> Tree | None:
-    label = _bare(node.label)
+    label = bare(node.label)
     if node.word is not None:
         if label == _TRACE:
             return None
@@ -39,6 +39,6 @@ def _clean(node: Tree, children: list[Tree | None]) -> Tree | None:
 
 
 @lru_cache(maxsize=1 << 16)
-def _bare(label: str) -> str:
+def bare(label: str) -> str:
     """Remove function tags and indices from a label."""
     return label if label.startswith(("-", "=")) else re.split("[-=]", label, maxsplit=1)[0]

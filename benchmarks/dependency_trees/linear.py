@@ -11,11 +11,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
-
-from lpcfg.dependencies import eisner
-from lpcfg.dependencies.arcs import Arcs
-from lpcfg.dependencies.features import (
+from benchmarks.dependency_trees.features import (
     ARC,
     COARSE,
     PAD,
@@ -30,7 +26,11 @@ from lpcfg.dependencies.features import (
     place_of,
     tag_codes,
 )
-from lpcfg.dependencies.k_best import k_best_trees
+from benchmarks.dependency_trees.k_best import k_best_trees
+from numba import njit
+
+from lpcfg.dependencies import eisner
+from lpcfg.dependencies.arcs import Arcs
 from lpcfg.grammar.tables import Doubles, Longs, Singles
 
 FREQUENT = 3

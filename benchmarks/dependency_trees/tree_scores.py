@@ -10,11 +10,12 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
+from benchmarks.dependency_trees.expanded import Expanded
 from numba import njit
 
 from lpcfg.dependencies.arcs import Arcs
 from lpcfg.dependencies.eisner import bottom_up
-from lpcfg.dependencies.expansion import LEFT, RIGHT, Expanded, part_of_speech
+from lpcfg.dependencies.expansion import LEFT, RIGHT, part_of_speech
 from lpcfg.grammar.lexicon import Emitter
 from lpcfg.grammar.tables import Doubles, Ints, Longs
 
