@@ -66,7 +66,7 @@ INSIDE = {
         {"pipeline"},
     ),
     "web": (
-        {"http.problems", "http.logs"},
+        {"http.problems", "http.logs", "http.record"},
         {"scheduling"},
         {"http.keys", "served"},
         {"metrics"},

@@ -31,29 +31,11 @@ CLIENTS = 3
 ADMIN = "an-administrator's-key"
 
 
-@pytest.fixture(scope="module")
-def ensemble(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A store whose `small` has four members, as many as its models had by default until 0.1.
-
-    The limit of 90 % was set with such a model. With one member a parse is cheaper, and refusing
-    ten times as many requests leaves .78 to .86 of the peak.
-    """
-    folder = tmp_path_factory.mktemp("ensemble")
-    members = (
-        member("spectral", states=24),
-        member("spectral", states=16, noise=0.15),
-        member("pivot+em"),
-        member("clustering+em", states=48, terms=32, steps=8),
-    )
-    train_and_publish(TREES, TrainingConfig(members=members), store=folder, name="small")
-    return folder
-
-
-def test_tenfold_overload_does_not_change_goodput_latency_and_memory(ensemble: Path) -> None:
+def test_tenfold_overload_does_not_change_goodput_latency_and_memory(store: Path) -> None:
     made = made_up(400, range(10, 31), seed=2)
     bodies = [request_of(made[start : start + 40]) for start in range(0, 400, 40)]
     rounds = []
-    with Process("small", ensemble, queue=QUEUE, cache_bytes=0) as process:
+    with Process("small", store, queue=QUEUE, cache_bytes=0) as process:
         process.ready()
         for _ in range(3):  # what else the machine does can only worsen it: the best round counts
             rounds.append(overload(process, bodies, seconds=6.0, threads=THREADS))

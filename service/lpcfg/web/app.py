@@ -14,8 +14,8 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from asgi_correlation_id import CorrelationIdMiddleware
 from fastapi import FastAPI
+from starlette.types import ASGIApp
 from threadpoolctl import threadpool_limits
 
 from lpcfg.settings import Settings
@@ -23,7 +23,8 @@ from lpcfg.web.endpoints import compute as routes
 from lpcfg.web.endpoints import dependencies, reference, similarity, status
 from lpcfg.web.endpoints.files import page_routes
 from lpcfg.web.http import problems
-from lpcfg.web.http.observe import Observed, is_request_id
+from lpcfg.web.http.bodies import GuardedRoute
+from lpcfg.web.http.observe import Observed
 from lpcfg.web.scheduling.work import Workers
 from lpcfg.web.state import Service
 
@@ -34,12 +35,13 @@ _OFFSETS = (
     "constituents, constraints and spans count tokens; `start_char` and `end_char` beside them "
     "count code points."
 )
+_ROUTERS = (routes.router, similarity.router, dependencies.router, status.router)
 
 
 def create_app(settings: Settings) -> FastAPI:
     """Create the service under these settings. Raise at once if a model is not in the store."""
     service = Service.of(settings)
-    app = FastAPI(
+    app = _Application(
         title="lpcfg",
         version="1",
         summary="Constituency parsing that says how sure it is of every node",
@@ -50,15 +52,28 @@ def create_app(settings: Settings) -> FastAPI:
         lifespan=_running,
     )
     app.state.service = service
-    app.include_router(routes.router)
-    app.include_router(similarity.router)
-    app.include_router(dependencies.router)
-    app.include_router(status.router)
+    for router in _ROUTERS:
+        app.include_router(router)
     app.router.routes += [reference.route(app), *page_routes()]
     problems.install(app)
-    app.add_middleware(Observed, service=service)
-    app.add_middleware(CorrelationIdMiddleware, header_name="X-Request-ID", validator=is_request_id)
     return app
+
+
+class _Application(FastAPI):
+    """An application whose faults are observed as well: nothing stands around the observation."""
+
+    def build_middleware_stack(self) -> ASGIApp:
+        return Observed(super().build_middleware_stack(), self.state.service)
+
+
+def computing_paths() -> frozenset[str]:
+    """Return the paths whose requests are admitted only while there is room."""
+    return frozenset(
+        route.path
+        for router in _ROUTERS
+        for route in router.routes
+        if isinstance(route, GuardedRoute)
+    )
 
 
 @asynccontextmanager

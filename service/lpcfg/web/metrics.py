@@ -71,6 +71,11 @@ class Metrics:
         ):
             self._gauge(f"lpcfg_{name}", meaning).set_function(value)
 
+    def answered(self, endpoint: str, status: int, seconds: float) -> None:
+        """Count one request that was answered with this status."""
+        self.requests.labels(endpoint, str(status)).inc()
+        self.latency.labels(endpoint).observe(seconds)
+
     def count(self, endpoint: str, lengths: Sequence[int]) -> None:
         """Count sentences that were answered, given how many tokens each has."""
         self.sentences.labels(endpoint).inc(len(lengths))

@@ -15,9 +15,10 @@ from uvicorn.config import Config
 
 from lpcfg.errors import SettingsError
 from lpcfg.settings import Settings
-from lpcfg.web.app import create_app
+from lpcfg.web.app import computing_paths, create_app
 from lpcfg.web.http import logs
 from lpcfg.web.http.deadlines import protocol
+from lpcfg.web.http.gate import Gate
 from lpcfg.web.state import Service
 
 _LAST_ACCEPTS = 0.05  # seconds for the loop to accept what the kernel has connected already
@@ -40,7 +41,7 @@ def serve(
         app,
         host=settings.host,
         port=settings.port,
-        http=protocol(settings),
+        http=protocol(settings, Gate(service, computing_paths())),
         ws="none",
         loop="uvloop",
         lifespan="on",

@@ -7,16 +7,18 @@ idle       ends keep_alive_seconds after the answer
 """
 
 import asyncio
-from http import HTTPStatus
 from typing import Any, Literal
 
 import structlog
+from uvicorn._types import ASGI3Application
 from uvicorn.config import Config
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
 from lpcfg.settings import Settings
-from lpcfg.web.http.problems import MEDIA_TYPE, encoded, problem
+from lpcfg.web.http.gate import Gate
+from lpcfg.web.http.problems import problem
+from lpcfg.web.http.record import Record
 
 _BYTES_PER_SECOND = 1024
 _LAST_READS = 0.25  # seconds for reading requests already on their way when the service ends
@@ -25,15 +27,16 @@ _log = structlog.get_logger("lpcfg.web")
 Phase = Literal["new", "head", "body", "answer"]
 
 
-def protocol(settings: Settings) -> type["DeadlineProtocol"]:
-    """Create the protocol class with these deadlines."""
-    return type("Protocol", (DeadlineProtocol,), {"settings": settings})
+def protocol(settings: Settings, gate: Gate) -> type["DeadlineProtocol"]:
+    """Create the protocol class with these deadlines, behind this gate."""
+    return type("Protocol", (DeadlineProtocol,), {"settings": settings, "gate": gate})
 
 
 class DeadlineProtocol(HttpToolsProtocol):
     """One connection. The clock stops while the service itself has paused reading."""
 
     settings: Settings
+    gate: Gate
 
     def __init__(
         self,
@@ -95,6 +98,7 @@ class DeadlineProtocol(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         # each header has a colon, a blank and a line break beside its name and its value
         self._check_head(sum(len(name) + len(value) + 4 for name, value in self.headers))
+        self._check_hosts()
         if not self._refused:
             self._enter("body")
             super().on_headers_complete()
@@ -114,6 +118,19 @@ class DeadlineProtocol(HttpToolsProtocol):
             self._since = self.loop.time()
         super().on_response_complete()
 
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
+        """Start the application, unless the head alone tells that the request is refused."""
+        close = not cycle.keep_alive or cycle.waiting_for_100_continue
+        refusal = self.gate.answer(cycle.scope, cycle.default_headers, close)
+        if refusal is None:
+            super()._start_asgi_task(cycle, app)
+            return
+        cycle.response_started = cycle.response_complete = True  # its body is read and dropped
+        self.transport.write(refusal)
+        if close:
+            self.transport.close()
+        self.on_response_complete()
+
     def _check_head(self, more: int) -> None:
         self._received += more
         most = self.settings.max_header_bytes
@@ -123,6 +140,12 @@ class DeadlineProtocol(HttpToolsProtocol):
                 f"expected at most {most} bytes before the body, got {self._received}: send "
                 "shorter headers",
             )
+
+    def _check_hosts(self) -> None:
+        """Refuse a request with more hosts than one, or with none (RFC 9112, 3.2)."""
+        hosts = sum(name == b"host" for name, _ in self.headers)
+        if hosts != 1 and not self._refused and (hosts or self.parser.get_http_version() == "1.1"):
+            self._refuse("http", f"expected one header Host, got {hosts}: send one")
 
     # Deadlines ------------------------------------------------------------------------------------
 
@@ -177,12 +200,7 @@ class DeadlineProtocol(HttpToolsProtocol):
         if under_way and cycle.response_started:
             self.transport.abort()
             return
-        told = problem(kind, detail)
-        body = encoded(told)
-        head = (
-            f"HTTP/1.1 {told.status} {HTTPStatus(told.status).phrase}\r\n"
-            f"content-type: {MEDIA_TYPE}\r\ncontent-length: {len(body)}\r\n"
-            "connection: close\r\n\r\n"
-        )
-        self.transport.write(head.encode() + body)
+        record = Record.of(self.scope.get("method", "-") if self.scope else "-", self.headers or ())
+        date = self.server_state.default_headers
+        self.transport.write(self.gate.refusal(problem(kind, detail), record, date, close=True))
         self.transport.close()

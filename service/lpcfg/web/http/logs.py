@@ -16,34 +16,36 @@ from structlog.stdlib import ProcessorFormatter
 Event = MutableMapping[str, Any]
 
 
-def configure() -> None:
-    """Write the logs of this process, including uvicorn's, as JSON."""
+def configure(level: str = "info") -> None:
+    """Write the logs of this process, including uvicorn's, as JSON, from this level up."""
     shared: list[structlog.typing.Processor] = [
-        structlog.contextvars.merge_contextvars,
-        structlog.stdlib.add_logger_name,
-        structlog.stdlib.add_log_level,
+        structlog.processors.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
         frames_only,
     ]
-    structlog.configure(
-        processors=[*shared, ProcessorFormatter.wrap_for_formatter],
-        logger_factory=structlog.stdlib.LoggerFactory(),
-        wrapper_class=structlog.stdlib.BoundLogger,
+    as_json = structlog.processors.JSONRenderer()
+    least = logging.getLevelNamesMapping()[level.upper()]
+    structlog.configure(  # without the standard library's logging: a fifth of the time
+        processors=[_named, *shared, as_json],
+        logger_factory=structlog.WriteLoggerFactory(sys.stderr),
+        wrapper_class=structlog.make_filtering_bound_logger(least),
         cache_logger_on_first_use=True,
     )
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(
         ProcessorFormatter(
-            foreign_pre_chain=shared,
-            processors=[
-                ProcessorFormatter.remove_processors_meta,
-                structlog.processors.JSONRenderer(),
-            ],
+            foreign_pre_chain=[structlog.stdlib.add_logger_name, *shared],
+            processors=[ProcessorFormatter.remove_processors_meta, as_json],
         )
     )
     root = logging.getLogger()
     root.handlers[:] = [handler]
-    root.setLevel(logging.INFO)
+    root.setLevel(least)
+
+
+def _named(_: Any, __: str, event: Event) -> Event:
+    event["logger"] = "lpcfg.web"
+    return event
 
 
 def frames_only(_: Any, __: str, event: Event) -> Event:

@@ -1,41 +1,35 @@
 """Wraps every request: request id, trace, metrics, log line and protective headers.
 
-This is pure ASGI, so that request bodies pass through without a copy.
+This is pure ASGI and stands around everything else, so that faults are observed too. A refusal that
+the connection itself answers (http/deadlines.py) is observed by the same functions.
 """
 
-import re
-import secrets
-import time
 from typing import Any
 
 import structlog
-from asgi_correlation_id import correlation_id
-from starlette.datastructures import Headers, MutableHeaders
+from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from lpcfg.errors import LpcfgError
 from lpcfg.web.http.bodies import too_large
 from lpcfg.web.http.problems import Refused, problem_of, response
+from lpcfg.web.http.record import MEMBER, Record
 from lpcfg.web.state import Service
 
 _log = structlog.get_logger("lpcfg.web")
-_TRACEPARENT = re.compile(r"(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})[0-9a-f]{16}-(..)")
-_REQUEST_ID = re.compile(r"[!-~]{1,128}")
 _QUIET = frozenset({"/v2/health/live", "/v2/health/ready", "/metrics"})
 _UNBOUNDED = frozenset({"/v1/batch"})
 _DIGITS = 18  # of a Content-Length: an exabyte
 _CLOSE = {"connection": "close"}  # the rest of that body will not be read
-_PROTECTION = {
-    "content-security-policy": "default-src 'self'; base-uri 'none'; form-action 'self'; "
-    "frame-ancestors 'none'; object-src 'none'",
-    "x-content-type-options": "nosniff",
-    "referrer-policy": "no-referrer",
-}
-
-
-def is_request_id(given: str) -> bool:
-    """Return True if a client's X-Request-ID may be used: it must be short and printable."""
-    return _REQUEST_ID.fullmatch(given) is not None
+PROTECTION = [
+    (
+        b"content-security-policy",
+        b"default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; "
+        b"object-src 'none'",
+    ),
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+]
 
 
 class Observed:
@@ -52,36 +46,30 @@ class Observed:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        started = time.perf_counter()
+        record = Record.of(scope["method"], scope["headers"])
         bare = scope["method"] == "HEAD"
-        asked = {**scope, "method": "GET"} if bare else scope
-        headers = Headers(scope=scope)
-        trace, flags = _trace(headers.get("traceparent", ""))
-        told = {"traceparent": f"00-{trace}-{secrets.token_hex(8)}-{flags}", **_PROTECTION}
+        asked = {**scope, MEMBER: record, "method": "GET" if bare else scope["method"]}
         status = 500
 
         async def observed(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                outgoing = MutableHeaders(scope=message)
-                for name, value in told.items():
-                    outgoing.setdefault(name, value)
-                if self.service.draining:
-                    outgoing["connection"] = "close"
+                message["headers"] = _with(message["headers"], record, self.service.draining)
             elif bare:
                 message["body"] = b""
             await send(message)
 
         try:
-            refused = self._too_long(headers.get("content-length", ""), scope["path"])
+            declared = Headers(scope=scope).get("content-length", "")
+            refused = self._too_long(declared, scope["path"])
             if refused is not None:
                 await response(problem_of(refused), _CLOSE)(asked, receive, observed)
             else:
                 await self.app(asked, receive, observed)
         finally:
-            route = asked.get("route")
-            self._record(scope["method"], route, status, time.perf_counter() - started, trace)
+            record.endpoint = getattr(asked.get("route"), "path", "other")
+            finish(self.service, record, status)
 
     def _too_long(self, declared: str, path: str) -> LpcfgError | None:
         """Look at a declared length before the body is read."""
@@ -93,23 +81,30 @@ class Observed:
             return too_large(int(declared), most)
         return None
 
-    def _record(self, method: str, route: Any, status: int, seconds: float, trace: str) -> None:
-        endpoint = getattr(route, "path", "other")
-        self.service.metrics.requests.labels(endpoint, str(status)).inc()
-        self.service.metrics.latency.labels(endpoint).observe(seconds)
-        if endpoint not in _QUIET:
-            _log.info(
-                "request",
-                method=method,
-                endpoint=endpoint,
-                status=status,
-                seconds=round(seconds, 6),
-                request_id=correlation_id.get(),
-                trace_id=trace,
-            )
+
+def _with(headers: Any, record: Record, draining: bool) -> list[tuple[bytes, bytes]]:
+    """Add what every answer's head says to the headers of one."""
+    given = list(headers)
+    names = {name.lower() for name, _ in given}
+    given += [one for one in PROTECTION if one[0] not in names]
+    given += record.headers()
+    if draining:
+        given = [one for one in given if one[0].lower() != b"connection"]
+        given.append((b"connection", b"close"))
+    return given
 
 
-def _trace(traceparent: str) -> tuple[str, str]:
-    """Return the trace a request belongs to, or a new one, and its flags (W3C trace context)."""
-    match = _TRACEPARENT.match(traceparent)
-    return (match[1], match[2]) if match else (secrets.token_hex(16), "00")
+def finish(service: Service, record: Record, status: int) -> None:
+    """Count an answered request and log it."""
+    seconds = record.seconds()
+    service.metrics.answered(record.endpoint, status, seconds)
+    if record.endpoint not in _QUIET:
+        _log.info(
+            "request",
+            method=record.method,
+            endpoint=record.endpoint,
+            status=status,
+            seconds=round(seconds, 6),
+            request_id=record.request_id,
+            trace_id=record.trace_id,
+        )

@@ -139,9 +139,15 @@ def documented(*kinds: str) -> dict[int | str, dict[str, Any]]:
     return {status: {**told, "content": {MEDIA_TYPE: {}}} for status, told in found.items()}
 
 
-def retry_after(seconds: float) -> dict[str, str]:
-    """Create the Retry-After header, in whole seconds."""
-    return {"Retry-After": str(max(1, math.ceil(seconds)))}
+def headers_of(error: LpcfgError) -> dict[str, str]:
+    """Return the headers that tell a client what to do about an error."""
+    headers = {}
+    if isinstance(error, Refused):
+        if error.retry_after is not None:
+            headers["Retry-After"] = str(max(1, math.ceil(error.retry_after)))
+        if error.kind == "key":
+            headers["WWW-Authenticate"] = "Bearer"
+    return headers
 
 
 # Handlers -----------------------------------------------------------------------------------------
@@ -158,13 +164,7 @@ def install(app: FastAPI) -> None:
 def _on_error(_: Request, error: Exception) -> Response:
     if not isinstance(error, LpcfgError):
         raise error
-    headers = {}
-    if isinstance(error, Refused):
-        if error.retry_after is not None:
-            headers = retry_after(error.retry_after)
-        if error.kind == "key":
-            headers["WWW-Authenticate"] = "Bearer"
-    return response(problem_of(error), headers)
+    return response(problem_of(error), headers_of(error))
 
 
 def _on_http(request: Request, error: Exception) -> Response:

@@ -1,0 +1,58 @@
+"""Refusals that need no more than the head of a request: written as bytes, at once.
+
+Under overload most requests end here. By way of the application a refusal took 730 microseconds of
+CPU, with which 14 to 22 % of the answers at peak were lost to ten times as many requests.
+"""
+
+from collections.abc import Sequence
+from http import HTTPStatus
+from typing import Any
+
+from lpcfg.errors import LpcfgError
+from lpcfg.protocol.schemas import Problem
+from lpcfg.web.http.observe import PROTECTION, finish
+from lpcfg.web.http.problems import MEDIA_TYPE, encoded, headers_of, problem_of
+from lpcfg.web.http.record import Record
+from lpcfg.web.state import Service
+
+Headers = Sequence[tuple[bytes, bytes]]
+
+
+class Gate:
+    """Decides from heads alone, for the paths that compute."""
+
+    def __init__(self, service: Service, paths: frozenset[str]) -> None:
+        self._service = service
+        self._paths = paths
+
+    def answer(self, scope: Any, also: Headers, close: bool) -> bytes | None:
+        """Return the bytes that refuse a request, or None if it may go on.
+
+        `also` are headers to add; `close` says that the connection ends with the answer.
+        """
+        if scope["method"] != "POST" or scope["path"] not in self._paths:
+            return None
+        try:
+            self._service.check_room()
+        except LpcfgError as error:
+            record = Record.of("POST", scope["headers"])
+            record.endpoint = scope["path"]
+            told = problem_of(error)
+            more = [
+                (name.lower().encode(), value.encode()) for name, value in headers_of(error).items()
+            ]
+            return self.refusal(told, record, [*also, *more], close)
+        return None
+
+    def refusal(self, told: Problem, record: Record, also: Headers, close: bool) -> bytes:
+        """Write a problem as a whole answer, and observe it."""
+        body = encoded(told)
+        lines = [b"HTTP/1.1 %d %s" % (told.status, HTTPStatus(told.status).phrase.encode())]
+        headers = [*also, *PROTECTION, *record.headers()]
+        headers.append((b"content-type", MEDIA_TYPE.encode()))
+        headers.append((b"content-length", b"%d" % len(body)))
+        if close or self._service.draining:
+            headers.append((b"connection", b"close"))
+        lines += [b"%s: %s" % one for one in headers]
+        finish(self._service, record, told.status)
+        return b"\r\n".join([*lines, b"", body])
