@@ -49,7 +49,13 @@ INSIDE = {
     "text": ({"files", "markup", "languages"}, {"tokenize"}),
     "grammar": ({"tables"}, {"tagging", "known", "spelling"}, {"lexicon"}),
     "engine": ({"exact", "pruned"}, {"rescoring"}),
-    "models": ({"store", "calibration_map", "usual", "rescoring"}, {"model"}),
+    "models": (
+        {"store", "calibration_map", "usual"},
+        {"parts"},
+        {"rescoring"},
+        {"checks"},
+        {"model"},
+    ),
     "parsing": (
         {"results"},
         {"readout", "sentences", "tree_probability", "to_json", "known"},

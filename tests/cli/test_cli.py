@@ -5,6 +5,7 @@ import io
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -279,14 +280,15 @@ def test_models_show_as_json_is_the_manifest_and_its_hash(
 
 
 def test_models_verify_finds_an_altered_file(
-    store: str, capsys: pytest.CaptureFixture[str]
+    small_store: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["models", "verify", "mine@1", "--store", store]) == 0
+    store = shutil.copytree(small_store, tmp_path / "store")
+    assert main(["models", "verify", "small@1", "--store", str(store)]) == 0
     assert "CARD.md" in capsys.readouterr().out
-    card = Path(store) / "mine" / "1" / "CARD.md"
+    card = store / "small" / "1" / "CARD.md"
     card.chmod(0o644)
     card.write_text("# Fake\n", encoding="utf-8")
-    assert main(["models", "verify", "mine@1", "--store", store]) == 1
+    assert main(["models", "verify", "small@1", "--store", str(store)]) == 1
     assert "CARD.md" in capsys.readouterr().err
 
 

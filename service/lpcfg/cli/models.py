@@ -119,10 +119,16 @@ def _cut(text: str, width: int) -> str:
 
 @app.command(epilog="Example: lpcfg models verify en@1")
 def verify(model: Model, store: Store = None, json: Json = False) -> None:
-    """Check size, shape and SHA-256 of everything a version holds."""
-    from lpcfg.models.store.versions import verify as verify_files
+    """Check size and SHA-256 of everything a version holds, and that it is a model to be used."""
+    from lpcfg.dependencies import model as dependencies
+    from lpcfg.models.model import from_bundle
+    from lpcfg.models.store.versions import load_checked
 
-    checked = verify_files(model, _store(store))
+    stored, checked = load_checked(model, _store(store))
+    if stored.grammar.get("kind") == dependencies.KIND:
+        dependencies.from_bundle(stored)
+    else:
+        from_bundle(stored)
     if json:
         result_json([{"path": f.path, "bytes": f.size, "sha256": f.sha256} for f in checked])
         return

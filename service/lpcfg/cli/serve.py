@@ -6,6 +6,7 @@ import typer
 
 from lpcfg.cli import interrupts
 from lpcfg.cli.options import Store
+from lpcfg.cli.terminal import result_table
 from lpcfg.settings import read_settings
 
 
@@ -23,7 +24,8 @@ def serve(
         int | None, typer.Option(min=0, max=65535, help="Port to listen on; 0 takes any.")
     ] = None,
     check: Annotated[
-        bool, typer.Option("--check", help="Only check that the models can be served.")
+        bool,
+        typer.Option("--check", help="Warm the models, print what would be served, and end."),
     ] = False,
 ) -> None:
     """Serve a model over HTTP, with a web page at / and the API's description at /docs.
@@ -34,6 +36,6 @@ def serve(
 
     settings = read_settings(model=model, model_store=store, host=host, port=port)
     if check:
-        server.check(settings)
+        result_table([(str(one), one.hash) for one in server.check(settings)])
     else:
         server.serve(settings, on_start=interrupts.end_gently)

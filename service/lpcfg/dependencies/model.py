@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 
 from lpcfg.dependencies.arcs import Arcs
+from lpcfg.dependencies.checks import check
 from lpcfg.dependencies.inputs import FACTS, Inputs
 from lpcfg.dependencies.network import Parameters
 from lpcfg.dependencies.spectral import Operators
 from lpcfg.dependencies.vocabulary import Vocabulary
 from lpcfg.engine.exact.scaled import SignedLog
-from lpcfg.errors import GrammarError
+from lpcfg.models.parts import Parts
 from lpcfg.models.store.files import Bundle
 from lpcfg.models.store.versions import Stored
 
@@ -79,32 +80,20 @@ def to_bundle(model: DependencyModel, *, facts: Mapping[str, object], card: str)
 
 
 def from_bundle(stored: Stored | Bundle) -> DependencyModel:
-    """Return the model that was stored."""
+    """Return the model that was stored. Raise StoreError if what is stored is none."""
+    parts = Parts.of(stored)
+    parts.check_kind(KIND, "a model that `lpcfg dep train` made")
+    check(parts)
     described: dict[str, Any] = dict(stored.grammar)
-    kind = described.get("kind", "constituency")
-    if kind != KIND:
-        raise GrammarError(
-            f"expected a model of dependencies, got one of kind `{kind}`: name a model that "
-            "`lpcfg dep train` made, or use `lpcfg parse`"
-        )
-    try:
-        names = {fact: tuple(described["names"][fact]) for fact in FACTS}
-        members = tuple(
-            _member(f"members.{k}.", stored.tensors) for k in range(described["members"])
-        )
-        return DependencyModel(
-            Inputs(names, tuple(described["folded"]), stored.tensors["vectors"], described["step"]),
-            tuple(described["relations"]),
-            tuple(described["tags"]),
-            members,
-            described["sharpness"],
-            _spectral(described.get("spectral"), stored.tensors),
-        )
-    except KeyError as error:
-        raise GrammarError(
-            f"expected {error} in the stored model, found "
-            f"{', '.join(sorted({*described, *stored.tensors}))}: publish the model again"
-        ) from error
+    names = {fact: tuple(described["names"][fact]) for fact in FACTS}
+    return DependencyModel(
+        Inputs(names, tuple(described["folded"]), stored.tensors["vectors"], described["step"]),
+        tuple(described["relations"]),
+        tuple(described["tags"]),
+        tuple(_member(f"members.{k}.", stored.tensors) for k in range(described["members"])),
+        described["sharpness"],
+        _spectral(described.get("spectral"), stored.tensors),
+    )
 
 
 def _spectral(described: dict[str, Any] | None, tensors: Mapping[str, Any]) -> SpectralTrees | None:
@@ -116,11 +105,8 @@ def _spectral(described: dict[str, Any] | None, tensors: Mapping[str, Any]) -> S
 
 
 def _member(prefix: str, tensors: Mapping[str, Any]) -> Parameters:
-    found = {
+    return {
         name.removeprefix(prefix): np.ascontiguousarray(array, np.float32)
         for name, array in tensors.items()
         if name.startswith(prefix)
     }
-    if not found:
-        raise KeyError(prefix)
-    return found

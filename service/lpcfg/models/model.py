@@ -14,18 +14,22 @@ from numpy.typing import NDArray
 
 from lpcfg.engine.pruned.coarse import ContextTables
 from lpcfg.engine.rescoring.layer import Layer
-from lpcfg.errors import GrammarError
+from lpcfg.errors import GrammarError, StoreError
 from lpcfg.grammar.lexicon import Lexicon
 from lpcfg.grammar.tables import Doubles, Floats, Grammar, Tables, frozen
 from lpcfg.grammar.tagging import FREQUENT, TagModel
 from lpcfg.models.calibration_map import MonotoneMap
+from lpcfg.models.checks import check
+from lpcfg.models.parts import Parts
 from lpcfg.models.rescoring import layer_of, layer_parts
-from lpcfg.models.store.files import Bundle
+from lpcfg.models.store.files import GRAMMAR, TENSORS, Bundle
 from lpcfg.models.store.versions import Stored
 from lpcfg.models.usual import Usual
 
 Arrays = dict[str, NDArray[Any]]
 _SIDES = ("parent", "left", "right")
+KIND = "constituency"
+"""The kind of versions whose grammar.json names none."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,21 +160,14 @@ def to_bundle(
 
 
 def from_bundle(stored: Stored | Bundle) -> Model:
-    """Turn stored arrays and facts back into a model."""
-    grammar, tensors = dict(stored.grammar), dict(stored.tensors)
-    kind = grammar.get("kind", "constituency")
-    if kind != "constituency":
-        raise GrammarError(
-            f"expected a model of constituents, got one of kind `{kind}`: name a model that "
-            "`lpcfg train` made, or use the commands for that kind"
-        )
+    """Turn stored arrays and facts back into a model. Raise StoreError if they are not one."""
+    parts = Parts.of(stored)
+    parts.check_kind(KIND, "a model that `lpcfg train` made")
+    check(parts)
     try:
-        return _model(grammar, tensors)
-    except KeyError as error:
-        raise GrammarError(
-            f"expected {error} in the stored model, found "
-            f"{', '.join(sorted({*grammar, *tensors}))}: publish the model again"
-        ) from error
+        return _model(dict(stored.grammar), dict(stored.tensors))
+    except GrammarError as error:
+        raise StoreError(f"{parts.folder}{GRAMMAR}, {TENSORS}: {error}") from error
 
 
 def _model(described: dict[str, Any], tensors: Arrays) -> Model:

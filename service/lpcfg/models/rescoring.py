@@ -8,14 +8,58 @@ from numpy.typing import NDArray
 from lpcfg.engine.rescoring.features import HASH
 from lpcfg.engine.rescoring.hidden import Hidden
 from lpcfg.engine.rescoring.layer import Layer, Vectors
-from lpcfg.engine.rescoring.names import HeadTable, Rows
+from lpcfg.engine.rescoring.names import HeadTable, Rows, labels_of
 from lpcfg.errors import GrammarError
 from lpcfg.grammar.lexicon import Lexicon
 from lpcfg.grammar.tables import Grammar, frozen
 from lpcfg.grammar.tagging import FREQUENT
+from lpcfg.models.parts import Parts
+from lpcfg.models.store.files import join
 
 Arrays = dict[str, NDArray[Any]]
 PREFIX = "rescoring."
+LAYER_TENSORS = (
+    *("weight", "heads.rank", "heads.rightmost", "vectors", "vectors.scale"),
+    *(f"hidden.{name}" for name in Hidden._fields),
+)
+HALVES = 65504.0
+"""The largest number of half precision, which is the range of weights."""
+LARGEST_SCALE = 1e3
+"""Vectors of words have lengths around one."""
+
+
+def check_layer(parts: Parts) -> None:
+    """Raise StoreError unless the pieces of the layer have types and numbers that it can take.
+
+    `Layer` checks the shapes of its tables when it is made.
+    """
+    parts.integer(PREFIX + "hash", 0, (1 << 32) - 1)
+    parts.number(PREFIX + "trust", 0, HALVES)
+    parts.numbers(PREFIX + "weight", "F16", (None,), -HALVES, HALVES)
+    if "calibration" in parts.field("rescoring"):
+        parts.number_lists(PREFIX + "calibration", least=2)
+    _check_heads(parts)
+    if "words" in parts.field("rescoring"):
+        words = len(parts.strings(PREFIX + "words", least=1))
+        parts.strings(PREFIX + "suffixes")
+        parts.tensor(PREFIX + "vectors", "I8", (words, None))
+        parts.numbers(PREFIX + "vectors.scale", "F32", (words,), 0, LARGEST_SCALE)
+        for name in Hidden._fields:
+            sizes = (None,) * (3 if name == "length" else 2)
+            parts.numbers(f"{PREFIX}hidden.{name}", "F16", sizes, -HALVES, HALVES)
+
+
+def _check_heads(parts: Parts) -> None:
+    """Check that every label has ranks, and that every rank has its column in `rightmost`."""
+    labels = parts.strings(PREFIX + "head_labels")
+    symbols = (*parts.field("symbols"), *parts.described.get("fallback", ()))
+    missing = {label for symbol in symbols for label in labels_of(symbol)} - set(labels)
+    if missing:
+        found = f"none of {join(sorted(missing))}"
+        raise parts.refused(PREFIX + "head_labels", "the labels of all symbols", found)
+    shape = (len(labels), None)
+    ranks = parts.numbers(PREFIX + "heads.rightmost", "U8", shape, 0, 1).shape[1]
+    parts.numbers(PREFIX + "heads.rank", "I16", (len(labels), len(labels)), 0, ranks - 1)
 
 
 def layer_parts(layer: Layer) -> tuple[Arrays, dict[str, object]]:

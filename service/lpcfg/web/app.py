@@ -83,6 +83,7 @@ async def _running(app: FastAPI) -> AsyncIterator[None]:
     with threadpool_limits(1):  # each worker is already a thread of its own
         service.workers = Workers(service.settings.threads, service.admission)
         loading = asyncio.create_task(service.load())
+        loading.add_done_callback(service.loaded)
         try:
             yield
         finally:

@@ -75,6 +75,14 @@ class Models:
     def __iter__(self) -> Iterator[Served]:
         return iter(self._served.values())
 
+    @property
+    def references(self) -> list[Reference]:
+        """The versions that are served, dependency model included."""
+        found = [one.reference for one in self]
+        if self._dependencies is not None and self._dependencies.reference is not None:
+            found.append(self._dependencies.reference)
+        return found
+
     async def load(self) -> None:
         """Load every model. Call this on a thread, not on the event loop."""
         for name, reference in self._wanted.items():

@@ -14,6 +14,7 @@ import uvicorn
 from uvicorn.config import Config
 
 from lpcfg.errors import SettingsError
+from lpcfg.models.store.versions import Reference
 from lpcfg.settings import Settings
 from lpcfg.web.app import computing_paths, create_app
 from lpcfg.web.http import logs
@@ -91,13 +92,15 @@ def _listening(host: str, port: int, backlog: int) -> socket.socket:
         ) from error
 
 
-def check(settings: Settings) -> None:
-    """Load, verify and warm every model, as `serve` does. Raise if one cannot be served."""
+def check(settings: Settings) -> list[Reference]:
+    """Load, verify and warm every model, as `serve` does, and return what would be served.
+
+    Raise if something cannot be served.
+    """
     logs.configure()
     service = Service.of(settings)
-    asyncio.run(service.models.load())
-    for one in service.models:
-        _log.info("model", **one.version)
+    asyncio.run(service.load())
+    return service.models.references
 
 
 class Server(uvicorn.Server):

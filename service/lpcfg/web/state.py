@@ -7,10 +7,11 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import structlog
 from starlette.requests import Request
 
 from lpcfg.cancel import Stop
-from lpcfg.errors import DeadlineError, StoreError
+from lpcfg.errors import DeadlineError
 from lpcfg.settings import Settings
 from lpcfg.web.http.keys import Keys
 from lpcfg.web.http.problems import Refused
@@ -21,6 +22,7 @@ from lpcfg.web.scheduling.work import R, Task, Workers
 from lpcfg.web.served import Models
 from lpcfg.words.similarity import Similarity, comparison
 
+_log = structlog.get_logger("lpcfg.web")
 _SOON = 2.0  # seconds after which a client may ask a starting service again
 
 
@@ -39,7 +41,7 @@ class Service:
     """The measure of sentences' similarity, once it is loaded, if there is one."""
     workers: Workers | None = None
     """Set while the event loop runs."""
-    failure: StoreError | None = None
+    failure: BaseException | None = None
     """The reason why the models could not be loaded, if so."""
     draining: bool = False
     """True once the process is about to end: connections are then closed after their answer."""
@@ -77,17 +79,20 @@ class Service:
         return self.models.ready and not self.draining
 
     async def load(self) -> None:
-        """Make the models ready. If this fails, remember the reason and log it."""
-        try:
-            if self.settings.similarity_file is not None:
-                self.similarity = await asyncio.to_thread(_measure, self.settings.similarity_file)
-            await self.models.load()
-            self.on_ready()
-        except StoreError as error:
-            self.failure = error
-            self.on_failure()
+        """Make the models ready. `loaded` sees how it ends."""
+        if self.settings.similarity_file is not None:
+            self.similarity = await asyncio.to_thread(_measure, self.settings.similarity_file)
+        await self.models.load()
+        self.on_ready()
         gc.collect()
         gc.freeze()  # models live as long as the process: the collector can skip them
+
+    def loaded(self, loading: "asyncio.Task[None]") -> None:
+        """End the service if `load` failed, whatever the reason: it would never be ready."""
+        if not loading.cancelled() and (failure := loading.exception()) is not None:
+            _log.error("not ready", reason=str(failure) or type(failure).__name__)
+            self.failure = failure
+            self.on_failure()
 
     def check_room(self) -> None:
         """Raise Refused while the service starts, and while too much work is waiting."""

@@ -110,7 +110,7 @@ class Coarse:
             chart = kernels.build_chart(self._rules, words, left, right, bounds)
             stop.check()
             total, item, edge = kernels.coarse_posteriors(chart, self._rules.root, n)
-            if total == 0.0:
+            if not 0.0 < total < math.inf:
                 continue
             chart, item, edge = kernels.prune(
                 chart, item, edge, thresholds.item, thresholds.edge, n

@@ -87,7 +87,8 @@ def posteriors(pruned: Pruned, members: Sequence[Member]) -> Posteriors:
         total, exponent, of_item, of_edge = kernels.fine_pass(
             pruned.chart, pruned.item, pruned.edge, tables, pruned.length
         )
-        if total != 0.0 and math.isfinite(total):
+        # Tables with numbers far apart may overflow; such a member has no say in this sentence.
+        if total != 0.0 and math.isfinite(total) and _all_finite(of_item, of_edge):
             totals.append((total, exponent, weight))
             ratio += weight * of_item
             vote = weight / max(1.0, float(np.abs(of_item).max()))
@@ -117,7 +118,12 @@ def tree_ratio(chart: kernels.Chart, members: Sequence[Member], n: int) -> tuple
     ratios = [
         (*kernels.fine_pass(single, *ones, tables, n)[:2], weight) for tables, weight in members
     ]
-    return _mean(ratios) if ratios else (1, 0.0)
+    finite = [one for one in ratios if math.isfinite(one[0])]
+    return _mean(finite) if finite else (1, 0.0)
+
+
+def _all_finite(*arrays: Doubles) -> bool:
+    return all(np.isfinite(array).all() for array in arrays)
 
 
 def _mean(ratios: Sequence[tuple[float, int, float]]) -> tuple[int, float]:

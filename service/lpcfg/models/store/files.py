@@ -25,7 +25,7 @@ CARD = "CARD.md"
 FORMAT = "lpcfg-model"
 FORMAT_VERSION = 1
 
-_DTYPES = {
+DTYPES = {
     "f8": "F64", "f4": "F32", "f2": "F16", "b1": "BOOL",
     "i8": "I64", "i4": "I32", "i2": "I16", "i1": "I8",
     "u8": "U64", "u4": "U32", "u2": "U16", "u1": "U8",
@@ -170,14 +170,14 @@ def _seal(fields: Mapping[str, object]) -> bytes:
 
 
 def _tensor_facts(array: NDArray[Any]) -> _TensorFacts:
-    return {"dtype": _DTYPES[array.dtype.str[1:]], "shape": list(array.shape)}
+    return {"dtype": DTYPES[array.dtype.str[1:]], "shape": list(array.shape)}
 
 
 def _encode_tensors(tensors: Tensors) -> bytes:
     for name, array in tensors.items():
-        if array.dtype.str[1:] not in _DTYPES or name == "__metadata__":
+        if array.dtype.str[1:] not in DTYPES or name == "__metadata__":
             raise StoreError(
-                f"expected tensors of {join(_DTYPES.values())} under names other than "
+                f"expected tensors of {join(DTYPES.values())} under names other than "
                 f"`__metadata__`, got `{name}` of dtype {array.dtype}: convert or rename it"
             )
     # safetensors writes the memory as it is, so a transposed view would be read back scrambled.
@@ -238,8 +238,8 @@ def _check_fields(value: dict[str, object], where: str) -> Manifest:
         _check_record(facts, _FILE_FIELDS, f"{where} at /files/{file}")
     for name, tensor in manifest["tensors"].items():
         _check_record(tensor, _TENSOR_FIELDS, f"{where} at /tensors/{name}")
-        if tensor["dtype"] not in _DTYPES.values():
-            expected = f"a dtype out of {join(_DTYPES.values())}"
+        if tensor["dtype"] not in DTYPES.values():
+            expected = f"a dtype out of {join(DTYPES.values())}"
             raise _refuse(f"{where} at /tensors/{name}", expected, tensor["dtype"], _REPUBLISH)
     return manifest
 
@@ -301,12 +301,18 @@ def _decode_text(data: bytes, where: str) -> str:
 
 def _parse_json(data: bytes, where: str) -> dict[str, object]:
     try:
-        value: object = json.loads(_decode_text(data, where))
+        value: object = json.loads(_decode_text(data, where), parse_constant=_no_number)
+        if rb"\u" in data:
+            json.dumps(value, ensure_ascii=False).encode()  # raises for half of a surrogate pair
     except (ValueError, RecursionError) as error:
         raise _refuse(where, "JSON", error, _REPUBLISH) from error
     if not isinstance(value, dict):
         raise _refuse(where, "a JSON object", f"a {type(value).__name__}", _REPUBLISH)
     return value
+
+
+def _no_number(name: str) -> object:
+    raise ValueError(f"{name} is no number of JSON")
 
 
 def _decode_tensors(data: bytes, facts: Mapping[str, _TensorFacts], where: str) -> Tensors:
@@ -319,7 +325,7 @@ def _decode_tensors(data: bytes, facts: Mapping[str, _TensorFacts], where: str) 
             raise _refuse(f"{where} `{name}`", expected, found, _REPUBLISH)
     try:
         tensors = safetensors.numpy.load(data)
-    except safetensors.SafetensorError as error:
+    except (safetensors.SafetensorError, ValueError) as error:  # ValueError: sizes beyond NumPy's
         raise _refuse(where, "safetensors", error, _REPUBLISH) from error
     for array in tensors.values():
         array.flags.writeable = False

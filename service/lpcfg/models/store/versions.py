@@ -43,6 +43,11 @@ class Reference:
     version: int
     hash: str
 
+    @property
+    def folder(self) -> str:
+        """The version's folder, or its URL."""
+        return f"{self.store}/{self.name}/{self.version}"
+
     def __str__(self) -> str:
         return f"{self.name}@{self.version}"
 
@@ -104,14 +109,12 @@ def check_publishable(store: str | Path, name: str) -> None:
 
 def load(reference: str, store: str | Path) -> Stored:
     """Load and verify the version that a reference names (`NAME`, `NAME@VERSION` or a path)."""
-    stored, _ = _load(reference, store)
-    return stored
+    return load_checked(reference, store)[0]
 
 
 def verify(reference: str, store: str | Path) -> list[CheckedFile]:
     """Verify a version as `load` does, and list the files that were checked."""
-    _, checked = _load(reference, store)
-    return checked
+    return load_checked(reference, store)[1]
 
 
 def resolve(reference: str, store: str | Path) -> Reference:
@@ -234,7 +237,8 @@ def _listed(place: Place) -> Listed:
     return Listed(_reference(place, data), manifest["created"], size, manifest["facts"])
 
 
-def _load(reference: str, store: str | Path) -> tuple[Stored, list[CheckedFile]]:
+def load_checked(reference: str, store: str | Path) -> tuple[Stored, list[CheckedFile]]:
+    """Load a version as `load` does, and list the files that were checked."""
     with explained(f"read {reference} from {store}"):
         place = _locate(reference, store)
         data, manifest = read_manifest(place)
