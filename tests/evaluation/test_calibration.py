@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lpcfg.errors import GrammarError, InputError
-from lpcfg.evaluation.calibration import Bin, calibration, fit_monotone
+from lpcfg.evaluation.calibration import Bin, calibration, fit_checked, fit_monotone
 from lpcfg.models.calibration_map import MonotoneMap
 
 PROBABILITY = st.floats(0, 1) | st.sampled_from([0.0, 0.05, 0.5, 1.0])
@@ -184,6 +184,35 @@ def test_a_fitted_map_calibrates_other_items(power: float) -> None:
     before = calibration(stated[half[1]], right[half[1]]).error
     after = calibration(fitted.apply(stated[half[1]]), right[half[1]]).error
     assert after < 0.01 < before
+
+
+def test_a_checked_map_is_fitted_to_both_halves_if_it_helps_each() -> None:
+    generator = np.random.default_rng(1)
+    stated = [generator.random(20_000) for _ in range(2)]
+    first, second = ((p, generator.random(20_000) < p**2) for p in stated)  # overconfident
+    checked = fit_checked(first, second)
+    assert checked.raw_error is not None
+    assert checked.mapped_error is not None
+    assert checked.mapped_error < 0.02 < 0.1 < checked.raw_error
+    together = fit_monotone(*(np.concatenate(part) for part in zip(first, second, strict=True)))
+    assert checked.kept == together
+
+
+def test_probabilities_that_are_true_need_no_map() -> None:
+    half = np.repeat([0.25, 0.75], 4), np.array([1, 0, 0, 0, 1, 1, 1, 0], np.bool_)
+    checked = fit_checked(half, half)
+    assert checked.as_dict() == {"kept": False, "raw_error": 0.0, "mapped_error": 0.0}
+
+
+def test_a_half_without_items_leaves_no_map() -> None:
+    some = np.array([0.5, 0.7]), np.array([True, False])
+    none = np.empty(0), np.empty(0, np.bool_)
+    for halves in ((some, none), (none, some)):
+        assert fit_checked(*halves).as_dict() == {
+            "kept": False,
+            "raw_error": None,
+            "mapped_error": None,
+        }
 
 
 def test_applying_a_map_needs_no_optimizer() -> None:

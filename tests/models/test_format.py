@@ -122,7 +122,7 @@ def test_the_page_names_every_fact() -> None:
     names |= {f"dev.parts.{key}" for part in dev["parts"] for key in part if key not in dev}
     told = documented("`facts` of the manifest")
     assert names <= told
-    maps = "raw_calibration", "rescored_raw_calibration"
+    maps = "raw_calibration", "map", "rescored_raw_calibration", "rescored_map"
     held_out = {f"held_out.{name}" for name in ("trees", "weights", *maps)}
     layer = {"rescoring", "rescoring.trees", "rescoring.words"}
     apart = {"dev", "members", "stages", "members.singular_values", *held_out, *layer}

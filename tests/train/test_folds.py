@@ -31,7 +31,7 @@ from tests.small_models import SMALL
 
 HIGH = "(S (N a) (VP (V b) (N c) (P d)))"
 LOW = "(S (N a) (VP (V b) (NP (N c) (P d))))"
-COUNTS = TrainingConfig(members=(member("counts"),))
+COUNTS = TrainingConfig(members=(member("counts"),), rescoring=None)
 
 
 def bank(folder: Path, text: str) -> Path:
@@ -108,12 +108,37 @@ def test_the_map_gives_the_share_of_right_held_out_spans(tmp_path: Path) -> None
     model, _ = train(bank(tmp_path, 9 * HIGH + LOW), COUNTS)
     held = HeldOut([parse_tree(HIGH)] * 60 + [parse_tree(LOW)] * 40, model, workers=2)
     stages = Stages()
-    fitted, before = held.calibration(model, stages)
-    assert fitted is not None
-    assert fitted.apply([0.1, 1.0]).tolist() == pytest.approx([0.4, 1.0])
+    checked, before = held.calibration(model, stages)
+    assert checked.kept is not None
+    assert checked.kept.apply([0.1, 1.0]).tolist() == pytest.approx([0.4, 1.0])
+    # both halves have 40 % of LOW, so that the map of one is right for the other
+    assert checked.as_dict() == {
+        "kept": True,
+        "raw_error": pytest.approx(0.1),
+        "mapped_error": pytest.approx(0, abs=1e-9),
+    }
     # S, VP and NP of a hundred sentences; the NPs are off by .3
     assert (before.items, before.error) == (300, pytest.approx(0.1))
     assert [(stage.name, stage.items) for stage in stages.records] == [("calibration", 100)]
+
+
+def test_a_map_that_makes_unseen_trees_worse_is_left_out(tmp_path: Path) -> None:
+    # Half of the training is LOW. The maps of the halves are .1 and .9: each is wrong by .8 for
+    # the other half, where the posterior of .5 is wrong by .4.
+    model, _ = train(bank(tmp_path, 5 * HIGH + 5 * LOW), COUNTS)
+    pairs = [(HIGH, LOW)] * 45 + [(LOW, HIGH)] * 5
+    held = HeldOut([parse_tree(one) for pair in pairs for one in pair], model, workers=1)
+    checked, before = held.calibration(model, Stages())
+    assert checked.kept is None
+    assert checked.raw_error == pytest.approx(0.4 / 3)
+    assert checked.mapped_error == pytest.approx(0.8 / 3)
+    assert before.error == pytest.approx(0)  # of both halves together
+
+
+def test_a_map_of_probabilities_that_are_true_is_left_out(tmp_path: Path) -> None:
+    model, report = train(numbered(tmp_path, 1000), COUNTS)
+    assert model.calibration is None
+    assert report.held_out["map"] == {"kept": False, "raw_error": 0.0, "mapped_error": 0.0}
 
 
 def test_f1_is_that_of_the_members_on_the_held_out_trees() -> None:
@@ -137,7 +162,7 @@ def test_a_member_weighs_less_the_more_its_f1_lags_behind_the_best() -> None:
 
 
 def test_published_members_have_the_weights_of_the_held_out_trees(tmp_path: Path) -> None:
-    several = TrainingConfig(members=(member("spectral"), member("spectral", states=1)))
+    several = replace(COUNTS, members=(member("spectral"), member("spectral", states=1)))
     model, report = train(numbered(tmp_path, 1000), several)
     assert model.weights == report.held_out["weights"]
     assert len(model.weights) == 2
@@ -171,10 +196,15 @@ def test_estimators_choose_by_f1_on_held_out_trees(
 
 
 def test_members_finally_learn_from_all_trees_if_many_are_held_out(tmp_path: Path) -> None:
-    model, report = train(numbered(tmp_path, 1000), COUNTS)
+    # Trees 5, 15, … are held out: 40 % of these are LOW, and one in nine of all others.
+    text = "".join(
+        LOW if k % 10 == 0 or (k % 10 == 5 and k // 10 % 5 in (0, 3)) else HIGH for k in range(1000)
+    )
+    model, report = train(bank(tmp_path, text), COUNTS)
     assert report.sizes["trees"] == 1000
     assert report.held_out["trees"] == 100
     assert model.calibration is not None
+    assert model.calibration.apply([1 / 9])[0] == pytest.approx(0.4)
     assert [stage.name for stage in report.stages][-1].startswith("all trees ")
 
 

@@ -1,11 +1,12 @@
 """Measure how well probabilities are calibrated, and fit a monotone map that calibrates them.
 
-A probability p is calibrated if a share p of the items with it is right. `calibration` measures the
-distance from that; `fit_monotone` learns on held-out items the map from stated to true shares,
-which `MonotoneMap.apply` applies. Items are, for instance, labelled spans, and `correct` says for
-each whether the gold tree has it.
+A probability p is calibrated if a share p of the items with it is right. `calibration` measures
+the distance from that. `fit_monotone` learns on held-out items the map from stated to true shares,
+which `MonotoneMap.apply` applies, and `fit_checked` keeps it only if it helps. Items are, for
+instance, labelled spans, and `correct` says for each if the gold tree has it.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lpcfg.errors import InputError
-from lpcfg.grammar.tables import Doubles
+from lpcfg.grammar.tables import Bools, Doubles
 from lpcfg.models.calibration_map import MonotoneMap
 
 # Knots are means over groups of items: half of the groups have equal width, half equal weight. Many
@@ -122,6 +123,50 @@ def fit_monotone(
     share = isotonic_regression(np.bincount(place, weight * right) / mass, weights=mass).x
     # Pooled means of zeros and ones leave [0, 1] by rounding alone.
     return _thin(x, np.clip(share, 0, 1), mass)
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedMap:
+    """A map fitted to all items, if maps fitted to one half of them lower the error on the other.
+
+    The errors are those of both halves, weighted by their items: without a map, and with the map of
+    the other half. They are None if a half has no items, because then nothing can be checked.
+    """
+
+    kept: MonotoneMap | None
+    raw_error: float | None
+    mapped_error: float | None
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "kept": self.kept is not None,
+            "raw_error": self.raw_error,
+            "mapped_error": self.mapped_error,
+        }
+
+
+def fit_checked(
+    first: tuple[Doubles, Bools], second: tuple[Doubles, Bools], *, threshold: float = 0.05
+) -> CheckedMap:
+    """Fit a map to the probabilities and truths of two halves, and keep it only if it helps.
+
+    Each half is mapped as the other half suggests. A map that does not lower the calibration error
+    of items it has not seen would make probabilities worse than they are.
+    """
+    if not (len(first[0]) and len(second[0])):
+        return CheckedMap(None, None, None)
+    raw, mapped = [], []
+    for (stated, correct), other in ((first, second), (second, first)):
+        raw.append(calibration(stated, correct, threshold=threshold))
+        lifted = fit_monotone(*other).apply(stated)
+        mapped.append(calibration(lifted, correct, threshold=threshold))
+    before, after = _mean_error(raw), _mean_error(mapped)
+    both = fit_monotone(*map(np.concatenate, zip(first, second, strict=True)))
+    return CheckedMap(both if after < before else None, before, after)
+
+
+def _mean_error(parts: Sequence[Calibration]) -> float:
+    return sum(one.error * one.items for one in parts) / max(sum(one.items for one in parts), 1)
 
 
 def _thin(x: Doubles, y: Doubles, mass: Doubles) -> MonotoneMap:

@@ -242,17 +242,19 @@ class _Run:
     def _calibrated(self, model: Model, held: HeldOut) -> Model:
         """The model with maps of its posteriors, with and without the layer."""
         plain = replace(model, rescoring=None)
-        calibration, raw = held.calibration(plain, self._stages)
-        model = replace(model, calibration=calibration)
+        checked, raw = held.calibration(plain, self._stages)
+        model = replace(model, calibration=checked.kept)
         facts: dict[str, object] = {
             "trees": len(held.trees),
             "weights": model.weights,
             "raw_calibration": raw.as_dict(),
+            "map": checked.as_dict(),
         }
         if model.rescoring is not None:
-            rescored, raw = held.calibration(model, self._stages.under("rescored"))
-            model = replace(model, rescored_calibration=rescored)
+            checked, raw = held.calibration(model, self._stages.under("rescored"))
+            model = replace(model, rescored_calibration=checked.kept)
             facts["rescored_raw_calibration"] = raw.as_dict()
+            facts["rescored_map"] = checked.as_dict()
         self.held_out = facts
         return model
 

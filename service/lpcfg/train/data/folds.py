@@ -11,14 +11,13 @@ from math import ceil
 
 import numpy as np
 
-from lpcfg.evaluation.calibration import Calibration, fit_monotone
-from lpcfg.evaluation.run import Examined, examine
+from lpcfg.evaluation.calibration import Calibration, CheckedMap, fit_checked
+from lpcfg.evaluation.run import SERVED, Examined, examine
 from lpcfg.grammar.tables import Bools, Tables
-from lpcfg.models.calibration_map import MonotoneMap
 from lpcfg.models.model import Model
 from lpcfg.parsing.parser import Parser
 from lpcfg.train.data.treebank import Forest, part_of, strees_of
-from lpcfg.train.stages import Stages
+from lpcfg.train.stages import Stage, Stages
 from lpcfg.trees.binarize import restore
 from lpcfg.trees.tree import Tree
 
@@ -81,7 +80,8 @@ class HeldOut:
 
     def f1(self, *members: Tables) -> float:
         """Compute the strict F1 of these members on the trees' untagged words."""
-        found = self._examined(replace(self.model, members=members, weights=()), Stages())
+        parser = Parser(replace(self.model, members=members, weights=()))
+        found = examine(parser, self.trees, workers=self.workers)
         return found.against(self.trees).brackets.f1
 
     def weights(self, members: Sequence[Tables], stages: Stages) -> tuple[float, ...]:
@@ -98,17 +98,25 @@ class HeldOut:
                 stage.advance(1)
         return tuple(np.exp((np.array(f1) - max(f1)) / LAG).tolist())
 
-    def calibration(self, model: Model, stages: Stages) -> tuple[MonotoneMap | None, Calibration]:
+    def calibration(self, model: Model, stages: Stages) -> tuple[CheckedMap, Calibration]:
         """Fit the map from a model's span posteriors to shares of right spans.
 
-        Also return how far the two were apart. There is no map if there are no spans, because all
-        trees have one word.
+        Also return how far the two were apart. Every other tree is a half: a map is kept only if
+        the map of one half makes the probabilities of the other half truer. There is none if there
+        are no spans, because all trees have one word.
         """
-        found = self._examined(model, stages)
-        fitted = fit_monotone(found.raw, found.correct) if len(found.raw) else None
-        return fitted, found.raw_calibration
-
-    def _examined(self, model: Model, stages: Stages) -> Examined:
-        parser = Parser(model)
         with stages.stage("calibration", len(self.trees)) as stage:
-            return examine(parser, self.trees, workers=self.workers, progress=stage.follow)
+            parser = Parser(model)
+            first, second = (self._examined(parser, self.trees[k::2], stage) for k in range(2))
+        checked = fit_checked(
+            (first.raw, first.correct), (second.raw, second.correct), threshold=SERVED
+        )
+        return checked, Examined.joined([first, second]).raw_calibration
+
+    def _examined(self, parser: Parser, trees: Sequence[Tree], stage: Stage) -> Examined:
+        before = stage.items
+
+        def follow(what: str, done: int, total: int) -> None:
+            stage.follow(what, before + done, total)
+
+        return examine(parser, trees, workers=self.workers, progress=follow)
