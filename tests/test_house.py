@@ -29,7 +29,7 @@ ROOMS = (
     {"evaluation"},
     {"protocol"},
     {"train", "client"},
-    {"dependencies"},
+    {"dependencies", "sequences"},
     {"web"},
     {"lm", "report"},
     {"api"},
@@ -70,6 +70,13 @@ INSIDE = {
         {"config"},
         {"distributed", "summary", "adapt"},
         {"pipeline"},
+    ),
+    "sequences": (
+        {"chains", "kernel"},
+        {"model"},
+        {"tagger"},
+        {"to_json", "evaluation"},
+        {"training"},
     ),
     "web": (
         {"http.problems", "http.logs", "http.record"},

@@ -9,7 +9,13 @@ import pytest
 from lpcfg.errors import TrainingError
 from lpcfg.train.data import features
 from lpcfg.train.data.examples import Examples
-from lpcfg.train.data.features import ALL_TEMPLATES, TEMPLATES, Context, Features
+from lpcfg.train.data.features import (
+    ALL_TEMPLATES,
+    MORE_TEMPLATES,
+    TEMPLATES,
+    Context,
+    Features,
+)
 from lpcfg.train.data.heads import head_leaves, levels
 from lpcfg.train.data.treebank import (
     forest_of,
@@ -115,6 +121,37 @@ def test_features_differ_exactly_when_their_descriptions_do(varied: list[Tree]) 
             for t, name in enumerate(names):
                 descriptions = [values[name] for values in described]
                 assert same_partition(side.feature[:, t], descriptions), (name, own[0].label)
+
+
+def test_features_of_words_are_those_of_the_words_there(varied: list[Tree]) -> None:
+    """The terminal, or the last three letters, of the words at and around every node."""
+    context = context_of(varied)
+    trees = strees_of(context.forest)
+    words = [[leaf.word or "" for leaf in tree.leaves()] for tree in trees]
+    forest = context.forest
+    codes = {template.name: template.values(context)[0] for template in MORE_TEMPLATES}
+    described: dict[str, list[Hashable]] = {name: [] for name in codes}
+    for v in range(forest.n_nodes):
+        own, start, end = words[forest.tree[v]], int(forest.start[v]), int(forest.end[v])
+        around = [None, *own, None]
+        inner = [*own[start:end], None]
+        itself = own[start] if forest.is_leaf[v] else None
+        for name, word in {
+            "inside:first-word": inner[0],
+            "inside:second-word": inner[1],
+            "outside:word-before": around[start],
+            "outside:word-after": around[end + 1],
+        }.items():
+            described[name].append(word)
+        for name, word in {
+            "inside:first-ending": inner[0],
+            "word:ending": itself,
+            "outside:ending-before": around[start],
+            "outside:ending-after": around[end + 1],
+        }.items():
+            described[name].append(word and word.lower()[-3:])
+    for name, values in described.items():
+        assert same_partition(codes[name], values), name
 
 
 def test_heads_are_those_of_the_whole_production(varied: list[Tree]) -> None:

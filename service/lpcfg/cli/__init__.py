@@ -24,6 +24,7 @@ from lpcfg.cli import (
     sample,
     serve,
     similarity,
+    tag,
     train,
     tree_probability,
     treebank,
@@ -77,6 +78,7 @@ app.add_typer(models.app, name="models")
 app.add_typer(treebank.app, name="treebank")
 app.add_typer(lm.app, name="lm")
 app.add_typer(dep.app, name="dep")
+app.add_typer(tag.app, name="tag")
 app.add_typer(words.app, name="words")
 app.add_typer(similarity.app, name="similarity")
 

@@ -23,6 +23,9 @@ from lpcfg.trees.binarize import is_intermediate
 WIDTHS = np.array([0, 1, 2, 3, 4, 5, 7, 10, 15, 20, 30, 40])
 """Lower bounds of the buckets of span widths. Widths of 5 and 6 words give the same value."""
 
+ENDING = 3
+"""Letters of a word's ending."""
+
 Values = tuple[Longs, int]
 """For each of some nodes a value in [0, size), and the size."""
 
@@ -94,9 +97,51 @@ class Context:
         return result, 1 + n_tags
 
     @cached_property
+    def leaves(self) -> Longs:
+        """The leaves of all trees, in the order of their words."""
+        return np.flatnonzero(self.forest.is_leaf)
+
+    @cached_property
+    def word(self) -> Values:
+        """The terminal of every leaf, plus 1; 0 at in-terminals."""
+        grammar = self.examples.grammar
+        terminal = np.append(grammar.entries[:, 1], -1)[self.examples.node_entry]
+        return 1 + terminal.astype(np.int64), 1 + len(grammar.terminals)
+
+    @cached_property
+    def ending(self) -> Values:
+        """The last three letters of every leaf's word, as a number above 0; 0 at in-terminals."""
+        endings = [word.lower()[-ENDING:] for word in self.forest.words]
+        distinct, number = np.unique(np.array(endings), return_inverse=True)
+        return np.append(1 + number, 0)[self.forest.word].astype(np.int64), 1 + len(distinct)
+
+    @cached_property
     def tree_length(self) -> Ints:
         """The number of words of the node's tree."""
         return self.forest.end[self.forest.roots][self.forest.tree]
+
+
+def _at_place(of: Context, values: Values, place: Ints, least: Ints, end: Ints) -> Values:
+    """Take the values at the leaf with this place in the node's tree; 0 outside of [least, end)."""
+    codes, size = values
+    first = np.searchsorted(of.forest.tree[of.leaves], np.arange(of.forest.n_trees))
+    within = (place >= least) & (place < end)
+    at = of.leaves[first[of.forest.tree] + np.where(within, place, 0)]
+    return np.where(within, codes[at], 0), size
+
+
+def _inner(of: Context, values: Values, offset: int) -> Values:
+    """Take the values at the node's word with this place, 0 where it has fewer words."""
+    start, end = of.forest.start, of.forest.end
+    return _at_place(of, values, start + offset, start, end)
+
+
+def _before(of: Context, values: Values) -> Values:
+    return _at_place(of, values, of.forest.start - 1, np.zeros_like(of.tree_length), of.tree_length)
+
+
+def _after(of: Context, values: Values) -> Values:
+    return _at_place(of, values, of.forest.end, np.zeros_like(of.tree_length), of.tree_length)
 
 
 def _pair(first: Values, second: Values) -> Values:
@@ -196,7 +241,21 @@ Inside templates are shown at VP (`word` ones at the preterminals), outside temp
 D.
 """
 
+MORE_TEMPLATES = (
+    Template("inside:first-word", "(VP, saw)", lambda of: _inner(of, of.word, 0)),
+    Template("inside:second-word", "(VP, the)", lambda of: _inner(of, of.word, 1)),
+    Template("inside:first-ending", "(VP, saw)", lambda of: _inner(of, of.ending, 0)),
+    Template("word:ending", "(V, saw)", lambda of: of.ending),
+    Template("outside:word-before", "(D, saw)", lambda of: _before(of, of.word)),
+    Template("outside:word-after", "(D, dog)", lambda of: _after(of, of.word)),
+    Template("outside:ending-before", "(D, saw)", lambda of: _before(of, of.ending)),
+    Template("outside:ending-after", "(D, dog)", lambda of: _after(of, of.ending)),
+)
+"""Templates of words and their neighbours, which tagging uses and parsers by default do not."""
+
 ALL_TEMPLATES = tuple(template.name for template in TEMPLATES)
+"""The templates of the paper, which estimators use by default."""
+KNOWN_TEMPLATES = (*ALL_TEMPLATES, *(template.name for template in MORE_TEMPLATES))
 SIMPLE_TEMPLATES = ("inside:rule", "word:identity", "outside:rule")
 """The rule below the node and the rule above it: the simpler set of NAACL 4.3."""
 
@@ -232,10 +291,10 @@ class Features:
     @classmethod
     def of(cls, context: Context, names: Sequence[str]) -> "Features":
         """Compute the features of the templates with these names."""
-        unknown = sorted(set(names) - set(ALL_TEMPLATES))
+        unknown = sorted(set(names) - set(KNOWN_TEMPLATES))
         if unknown:
             raise TrainingError(
-                f"expected feature templates among {', '.join(ALL_TEMPLATES)}, "
+                f"expected feature templates among {', '.join(KNOWN_TEMPLATES)}, "
                 f"got {', '.join(unknown)}: correct the name"
             )
         forest = context.forest
@@ -243,7 +302,7 @@ class Features:
         bounds = np.arange(len(forest.symbols) + 1)
         start = np.searchsorted(forest.symbol[nodes], bounds)
         columns: dict[str, list[Values]] = {"inside": [], "word": [], "outside": []}
-        for template in TEMPLATES:
+        for template in (*TEMPLATES, *MORE_TEMPLATES):
             if template.name in names:
                 codes, size = template.values(context)
                 columns[template.side].append((codes[nodes], size))

@@ -21,7 +21,14 @@ from threadpoolctl import threadpool_limits
 from lpcfg.errors import TrainingError
 from lpcfg.grammar.tables import Doubles, Grammar, Singles, Tables
 from lpcfg.train.data.examples import Examples
-from lpcfg.train.data.features import ALL_TEMPLATES, SIMPLE_TEMPLATES, Context, Features, Side
+from lpcfg.train.data.features import (
+    ALL_TEMPLATES,
+    KNOWN_TEMPLATES,
+    SIMPLE_TEMPLATES,
+    Context,
+    Features,
+    Side,
+)
 from lpcfg.train.estimators.compact import Compaction, CompactReport, tables_of
 from lpcfg.train.estimators.moments import Occurrences, Projection, Smoothing
 from lpcfg.train.stages import Stages
@@ -86,24 +93,24 @@ class SpectralConfig:
                 raise TrainingError(
                     f"expected `{name}` from 0 up to but not 1, got {value}: use 0 for none of it"
                 )
-        unknown = sorted(set(self.templates + self.without) - set(ALL_TEMPLATES))
+        unknown = sorted(set(self.templates + self.without) - set(KNOWN_TEMPLATES))
         if unknown:
             raise TrainingError(
-                f"expected feature templates among {', '.join(ALL_TEMPLATES)}, "
+                f"expected feature templates among {', '.join(KNOWN_TEMPLATES)}, "
                 f"got {', '.join(unknown)}: correct the name"
             )
 
     def chosen(self, seed: int) -> tuple[str, ...]:
         """Return the templates in use. Those dropped at random depend on the seed."""
-        drawn = np.random.default_rng([seed, len(ALL_TEMPLATES)]).random(len(ALL_TEMPLATES))
+        drawn = np.random.default_rng([seed, len(ALL_TEMPLATES)]).random(len(KNOWN_TEMPLATES))
         kept = {
             name
-            for name, number in zip(ALL_TEMPLATES, drawn, strict=True)
+            for name, number in zip(KNOWN_TEMPLATES, drawn, strict=True)
             if number >= self.dropout or name in SIMPLE_TEMPLATES
         }
         return tuple(
             name
-            for name in ALL_TEMPLATES
+            for name in KNOWN_TEMPLATES
             if name in kept and name in self.templates and name not in self.without
         )
 
