@@ -98,4 +98,4 @@ def test_a_model_of_constituents_is_refused(capsys: pytest.CaptureFixture[str]) 
     store = str(Path(__file__).resolve().parents[2] / "model_store")
     code, _, err = run(capsys, "apply", "en", "--store", store)
     assert code == 1
-    assert "expected a model of tags" in err
+    assert "expected a model of kind `tags`" in err

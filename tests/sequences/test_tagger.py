@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lpcfg.errors import GrammarError, InputError, TrainingError
+from lpcfg.errors import InputError, StoreError, TrainingError
 from lpcfg.models.model import Model
 from lpcfg.models.store.versions import load
 from lpcfg.parsing.parser import Parser
@@ -129,12 +129,12 @@ def test_a_published_model_answers_as_before(tmp_path: Path) -> None:
 def test_models_of_other_kinds_are_refused(tmp_path: Path) -> None:
     bundle = to_bundle(model(), facts={}, card="")
     assert from_bundle(bundle).grammar.symbols == model().grammar.symbols
-    with pytest.raises(GrammarError, match="of kind `constituency`"):
+    with pytest.raises(StoreError, match="found 'constituency'"):
         from_bundle(replace(bundle, grammar={**bundle.grammar, "kind": "constituency"}))
     reference, _, _ = train_and_publish(
         SMALL, Config(estimator_of("counts")), store=tmp_path, name="tags", dev={}
     )
-    with pytest.raises(GrammarError, match="of kind `tags`"):
+    with pytest.raises(StoreError, match="found 'tags'"):
         Parser.load(str(reference), tmp_path)
 
 

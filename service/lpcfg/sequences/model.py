@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
-from lpcfg.errors import GrammarError
 from lpcfg.models import model as models
 from lpcfg.models.model import Model
+from lpcfg.models.parts import Parts
 from lpcfg.models.store.files import Bundle
 from lpcfg.models.store.versions import Stored
 
@@ -20,12 +20,7 @@ def to_bundle(model: Model, *, facts: Mapping[str, object], card: str) -> Bundle
 
 
 def from_bundle(stored: Stored | Bundle) -> Model:
-    """Return the model that was stored."""
-    described = dict(stored.grammar)
-    kind = described.pop("kind", "constituency")
-    if kind != KIND:
-        raise GrammarError(
-            f"expected a model of tags, got one of kind `{kind}`: name a model that "
-            "`lpcfg tag train` made, or use the commands for that kind"
-        )
-    return models.from_bundle(Bundle(stored.tensors, described, {}, ""))
+    """Return the model that was stored. Raise StoreError if it is not one."""
+    Parts.of(stored).check_kind(KIND, "a model that `lpcfg tag train` made")
+    described = {name: value for name, value in stored.grammar.items() if name != "kind"}
+    return models.from_bundle(replace(stored, grammar=described))
