@@ -41,7 +41,7 @@ PUNCTUATION = {",", ".", ":", "``", "''", "-LRB-", "-RRB-", "HYPH", "NFP"}
 
 
 def bank(name: str, part: str) -> list[Arcs]:
-    """Projective trees of a bank without punctuation; tags are XPOS."""
+    """Read the projective trees of a bank, without punctuation; tags are XPOS."""
     if name == "gum-dep":
         trees = [one.arcs for one in conllu.read(DATA / "gum-dep" / f"{part}.conllu")]
     else:
@@ -52,7 +52,7 @@ def bank(name: str, part: str) -> list[Arcs]:
 
 
 def stripped(arcs: Arcs) -> Arcs | None:
-    """The tree without punctuation; what hangs from it hangs from its head instead."""
+    """Remove punctuation from a tree; words below it get its head instead."""
     tags = [tag.partition("|")[2] for tag in arcs.tags]
     kept = [m for m in range(1, len(tags) + 1) if tags[m - 1] not in PUNCTUATION]
     if not kept:

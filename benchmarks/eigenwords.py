@@ -86,7 +86,7 @@ def probe(data: Path, words: Eigenwords) -> Record:
 
 
 def tagged(folder: Path, part: str) -> Tagged:
-    """Words, in the forms that parsers look up, and tags of the trees of a bank."""
+    """Read words, in the forms that parsers look up, and tags of the trees of a bank."""
     found = []
     for tree in map(normalize, read(folder / f"{part}.mrg")):
         if tree is not None:
@@ -115,7 +115,7 @@ class Probe:
         self._weights = np.linalg.solve(moments + PENALTY * np.eye(size), targets)
 
     def tags(self, sentences: Tagged) -> np.ndarray:
-        """The tags found for all tokens, one after the other."""
+        """Return the tags found for all tokens, one after the other."""
         return np.argmax(self._features(sentences) @ self._weights, axis=1)
 
     def _features(self, sentences: Tagged) -> np.ndarray:
@@ -124,7 +124,9 @@ class Probe:
         return np.hstack([rows, np.maximum(rows @ self._mix + self._bias, 0), ones])
 
     def _windows(self, sentences: Tagged) -> np.ndarray:
-        """Vectors of the token before, the token and the next, and two facts of its spelling."""
+        """Build vectors of the token before, the token and the next, with two facts of its
+        spelling.
+        """
         rows = []
         for tokens, _ in sentences:
             own = self._vectors(tokens)

@@ -86,7 +86,9 @@ def _print_row(name: str, values: Sequence[float | None]) -> None:
 def _held_out(
     pairs: Sequence[tuple[str, str]], scores: Sequence[float], measure: Similarity
 ) -> float:
-    """Correlation over the training pairs, each scored by a measure of the other folds."""
+    """Compute the correlation over the training pairs, each scored by a measure of the other
+    folds.
+    """
     found = np.empty(len(pairs))
     for fold in range(FOLDS):
         held = [k for k in range(len(pairs)) if k % FOLDS == fold]
@@ -102,7 +104,9 @@ def _held_out(
 
 
 def _print_wins(without: Similarity, with_words: Similarity, test: Sequence[Set]) -> None:
-    """How often one measure beats the other on pairs drawn with replacement within each set."""
+    """Print how often one measure beats the other on pairs drawn with replacement within each
+    set.
+    """
     gold = [np.array(scores) for _, scores in test]
     found = [[measure.score(pairs) for pairs, _ in test] for measure in (without, with_words)]
     rng = np.random.default_rng(0)

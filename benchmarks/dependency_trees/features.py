@@ -46,7 +46,9 @@ def tag_codes(tag: str) -> list[int]:
 
 
 def framed(words: Longs, tags: Longs) -> Words64:
-    """Codes of the sentence's places, a row each: PAD beyond, the root, the words, PAD beyond."""
+    """List the codes of a sentence's places, a row each: PAD beyond, the root, the words, PAD
+    beyond.
+    """
     n = len(words)
     rows = np.full((n + 2 * PAD + 1, len(FACTS)), _BEYOND, np.uint64)
     rows[PAD] = _BEYOND + 1
@@ -160,7 +162,9 @@ def place_of(keys: Keys, key: Any) -> Any:
 def joined(
     codes: Words64, at: Longs, seed: int, near: int, parts: Longs, far: Longs, out: Any
 ) -> Any:
-    """The keys of all templates; at[k] are the words, `seed` the direction, `near` the distance."""
+    """Compute the keys of all templates; at[k] are the words, `seed` the direction, `near` the
+    distance.
+    """
     last = len(codes) - 1
     for t in range(len(parts)):
         key = mixed(np.uint64(t + 1), np.uint64(seed))

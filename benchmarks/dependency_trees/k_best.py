@@ -19,7 +19,7 @@ LEAST = -1e15
 
 @njit(cache=True, nogil=True)
 def k_best_trees(score: Doubles, k: int) -> Any:
-    """Heads of up to k trees, a row each, best first; and the sums of their scores."""
+    """Find the heads of up to k trees, a row each, best first, and the sums of their scores."""
     n = len(score) - 1
     done = np.zeros((n + 1, n + 1, k))
     joint = np.zeros((n + 1, n + 1, k))
@@ -67,7 +67,9 @@ def _finish(
     n_done: Longs,
     back: Ints,
 ) -> int:
-    """The derivations of a done item: an arc to its farthest modifier, and what is beyond it."""
+    """Find the derivations of a done item: an arc to its farthest modifier, and the words beyond
+    it.
+    """
     heap = [(0.0, 0, 0, 0) for _ in range(0)]
     step = 1 if end >= head else -1
     for m in range(head + step, end + step, step):

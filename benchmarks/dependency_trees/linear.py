@@ -72,7 +72,7 @@ class LinearParser:
         return score
 
     def k_best(self, arcs: Arcs, k: int) -> tuple[Longs, Doubles]:
-        """Heads of the k best trees, a row each, and their log probabilities."""
+        """Find the heads of the k best trees, a row each, and their log probabilities."""
         score = self.scores(arcs)
         heads, sums = k_best_trees(score, k)
         return heads, sums - eisner.inside(score)[2]
@@ -124,7 +124,9 @@ def _coded(trees: Sequence[Arcs], frequent: frozenset[str]) -> Coded:
 def _arc_keys(
     codes: Words64, h: int, m: int, at: Longs, parts: Longs, far: Longs, out: Words64
 ) -> Any:
-    """The keys of an arc's features in `out`: the templates', and of every coarse tag between."""
+    """Write the keys of an arc's features into `out`: the templates', and those of every coarse tag
+    between.
+    """
     at[0], at[1] = h, m
     direction = 1 if m > h else 0
     count = joined(codes, at, direction, bucket(abs(m - h)), parts, far, out)
@@ -202,7 +204,7 @@ def _learn(
     parts: Longs,
     far: Longs,
 ) -> None:
-    """One pass of AdaGrad over sentences in this order."""
+    """Take one pass of AdaGrad over the sentences in this order."""
     keys, at = np.empty(_ROOM, np.uint64), np.zeros(6, np.int64)
     for s in order:
         codes = coded.codes[coded.first[s] : coded.first[s + 1]]

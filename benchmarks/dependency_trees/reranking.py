@@ -76,7 +76,8 @@ class Reranker:
 
 
 def scaled(numbers: Doubles, scale: Doubles) -> Doubles:
-    """Numbers as distances from the first candidate's, in units of `scale`, at most `FAR` apart.
+    """Return numbers as distances from the first candidate's, in units of `scale`, at most `FAR`
+    apart.
 
     A probability of zero, a log of −inf, is as far below as any can be.
     """

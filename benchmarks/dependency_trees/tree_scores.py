@@ -99,7 +99,9 @@ class TreeScores:
 
 @njit(cache=True, nogil=True)
 def _joined(rules: Any, x: int, f: Doubles, d: int, g: Doubles, side: int) -> Any:
-    """The symbol and vector of a head's x with the modifier d, scaled; log of the scale; unseen?"""
+    """Join a modifier d to a head's x: return the symbol, the scaled vector, the log of its scale,
+    and 1 if the rule is unseen.
+    """
     above = rules.above[x, side] if x >= 0 else -1
     r = rules.rule[x, d, side] if x >= 0 and d >= 0 else -1
     result = np.zeros(len(f))

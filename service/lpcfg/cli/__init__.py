@@ -106,7 +106,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _prepare_streams() -> None:
-    """UTF-8 in any locale, names of files that are not UTF-8 escaped; closed ones are empty."""
+    """Make the streams UTF-8 in any locale, with names of files that are not UTF-8 escaped; replace
+    closed streams by empty ones.
+    """
     sys.stdin = sys.stdin or _nowhere("r")
     sys.stdout = sys.stdout or _nowhere("w")
     sys.stderr = sys.stderr or _nowhere("w")

@@ -99,7 +99,7 @@ _NAME, _WIDTH = 26, 52  # of names and values in a screen of 80 columns
 
 
 def _flat(prefix: str, facts: Mapping[str, object]) -> Iterator[tuple[str, object]]:
-    """Facts that are no lists, nor counts of symbols, with the names of what they are part of."""
+    """Yield facts with the names of their parents, without lists and counts of symbols."""
     for key, value in facts.items():
         if isinstance(value, Mapping) and key != "symbols":
             yield from _flat(f"{prefix}{key}.", value)

@@ -35,7 +35,7 @@ def wrong_usage(option: str | None = None) -> Iterator[None]:
 
 
 def style_rules(given: str | None) -> tuple[str, ...] | None:
-    """The names of rules that an option lists; None where it is not given."""
+    """List the names of the rules in an option, or return None if it is not given."""
     return None if given is None else tuple(filter(None, given.split(",")))
 
 

@@ -104,7 +104,7 @@ def evaluate(measure: Measure, pairs: Pairs, scores: Scores, json: Json = False)
 
 
 def _sets(pairs: list[Path], scores: list[Path]) -> list[tuple[list[tuple[str, str]], list[float]]]:
-    """Pairs and scores of each set."""
+    """Yield the pairs and scores of each set."""
     from lpcfg.words.similarity import read_set
 
     if len(pairs) != len(scores):

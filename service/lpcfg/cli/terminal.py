@@ -23,12 +23,12 @@ def result(text: str) -> None:
 
 
 def result_json(value: object) -> None:
-    """One line of a result, as JSON."""
+    """Print one line of a result, as JSON."""
     result(json.dumps(value, ensure_ascii=False, allow_nan=False))
 
 
 def result_table(rows: Iterable[Sequence[str]]) -> None:
-    """Rows of text, columns aligned."""
+    """Print rows of text with aligned columns."""
     rows = list(rows)
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
@@ -36,7 +36,7 @@ def result_table(rows: Iterable[Sequence[str]]) -> None:
 
 
 def note(text: str) -> None:
-    """A line about what could not be done as asked."""
+    """Write a line to stderr about what could not be done as asked."""
     sys.stderr.write(f"lpcfg: {text}\n")
 
 
@@ -55,7 +55,9 @@ def check_output(path: Path) -> None:
 
 @contextmanager
 def progress() -> Iterator[Progress]:
-    """Bars on a terminal; elsewhere plain lines, when something begins and at every tenth of it."""
+    """Show bars on a terminal. Elsewhere, write a line when a stage begins and at every tenth of
+    it.
+    """
     if not sys.stderr.isatty():
         yield _Lines()
         return

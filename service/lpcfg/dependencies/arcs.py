@@ -97,7 +97,9 @@ def _word_in_cycle(heads: Sequence[int]) -> int:
 
 
 def _first_crossed(heads: Sequence[int]) -> int:
-    """The modifier of the shortest arc that is not projective, the leftmost of these; 0: none."""
+    """Find the modifier of the shortest arc that is not projective, the leftmost if there are
+    several; 0 if there is none.
+    """
     best, shortest = 0, len(heads) + 1
     for m, head in enumerate(heads, start=1):
         low, high = min(head, m), max(head, m)

@@ -97,7 +97,7 @@ class Sentence:
         return tuple(result)
 
     def _surface(self) -> Iterator[tuple[str, str, list[str]]]:
-        """(form, the space behind it, forms of its words) of every token of the text."""
+        """List (form, the space behind it, forms of its words) for every token of the text."""
         form_of = {int(row[ID]): row[FORM] for row in self.words}
         covered = 0
         for row in self.rows:
@@ -111,7 +111,7 @@ class Sentence:
                 yield row[FORM], space, [row[FORM]]
 
     def with_arcs(self, arcs: Arcs, note: str = "") -> "Sentence":
-        """The sentence with these heads, relations and tags; enhanced dependencies are dropped.
+        """Return the sentence with these heads, relations and tags, without enhanced dependencies.
 
         `note` becomes a comment line.
         """
@@ -228,7 +228,9 @@ def _checked(comments: list[str], rows: list[Row], lines: list[int], source: str
 
 
 def _check_ids(rows: list[Row], lines: list[int], source: str) -> None:
-    """Words are numbered 1, 2, 3 …; a range stands before the words it covers."""
+    """Check that words are numbered 1, 2, 3 … and that a range stands before the words it
+    covers.
+    """
     words = 0
     covered = 0
     last = sum(_WORD.fullmatch(row[ID]) is not None for row in rows)

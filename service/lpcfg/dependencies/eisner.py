@@ -43,7 +43,7 @@ def _plus(a: float, b: float) -> Any:
 
 @njit(cache=True, nogil=True)
 def inside(score: Doubles) -> Any:
-    """open, done and log Z."""
+    """Compute open, done and log Z."""
     n = len(score) - 1
     opened, done = np.full((n + 1, n + 1), LEAST), np.full((n + 1, n + 1), LEAST)
     for i in range(1, n + 1):
@@ -110,7 +110,9 @@ def marginals(score: Doubles) -> Any:
 
 @njit(cache=True, nogil=True)
 def best_tree(score: Doubles) -> Any:
-    """Heads of the projective tree of the largest sum of scores; element m − 1 is word m's."""
+    """Find the heads of the projective tree with the largest sum of scores; element m − 1 is the
+    head of word m.
+    """
     n = len(score) - 1
     opened, done = np.full((n + 1, n + 1), LEAST), np.full((n + 1, n + 1), LEAST)
     split = np.zeros((n + 1, n + 1), np.int64)
@@ -143,7 +145,7 @@ def best_tree(score: Doubles) -> Any:
 
 @njit(cache=True, nogil=True)
 def _followed(root: int, split: Longs, joint: Longs) -> Any:
-    """Heads by the choices that were best."""
+    """Follow the best choices from the root down, and return the heads."""
     n = len(split) - 1
     heads = np.zeros(n, np.int64)
     stack = [(root, 1), (root, n)]

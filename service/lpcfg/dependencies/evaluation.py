@@ -79,7 +79,9 @@ def _check_alike(gold: Sequence[Arcs], predicted: Sequence[Arcs]) -> None:
 
 
 def calibration_error(probabilities: Sequence[float], right: Sequence[bool]) -> float:
-    """The mean distance of probability and share of right answers, over bins of equal width."""
+    """Compute the mean distance between probability and share of right answers, over bins of equal
+    width.
+    """
     p, is_right = np.array(probabilities), np.array(right)
     bins = np.minimum((p * BINS).astype(int), BINS - 1)
     error = 0.0

@@ -41,7 +41,9 @@ class Layers(NamedTuple):
 
 
 def dropped(shape: tuple[int, ...], share: float, random: np.random.Generator) -> Singles:
-    """Zeros for what is left out, and what the rest is multiplied by to make up for it."""
+    """Draw a mask: 0 for parts that are left out; for the others, the factor that makes up for
+    those.
+    """
     return (random.random(shape, np.float32) >= share) * np.float32(1 / (1 - share))
 
 
@@ -52,7 +54,7 @@ def forward(
     share: float,
     random: np.random.Generator,
 ) -> tuple[Singles, Singles, Layers]:
-    """c and e as `network.encoded` finds them, but with parts of every layer left out."""
+    """Compute c and e like `network.encoded`, but with parts of every layer left out."""
     kept = [dropped((len(vectors), vectors.shape[1] + sum(WIDTHS.values())), share, random)]
     below = [inputs(p, batch.rows, vectors) * kept[0]]
     seen, sums = [], []
@@ -70,7 +72,7 @@ def forward(
 def backward(
     p: Parameters, layers: Layers, by_first: Singles, by_last: Singles, out: Gradients
 ) -> None:
-    """Derivatives by tables and layers, given those by c and e."""
+    """Compute the derivatives by tables and layers, given those by c and e."""
     by = by_last
     for k in reversed(range(LAYERS)):
         if k == 0:
@@ -89,7 +91,7 @@ def backward(
 
 
 def unwindowed(by: Singles) -> Singles:
-    """Derivatives by rows, from those by `windows` of them."""
+    """Compute the derivatives by rows, given those by the windows of these rows."""
     n = len(by)
     by = by.reshape(n, WINDOW, -1)
     result = np.zeros((n, by.shape[2]), np.float32)
@@ -102,7 +104,7 @@ def unwindowed(by: Singles) -> Singles:
 def by_arcs(
     p: Parameters, states: Singles, parts: ArcParts, by_score: Doubles, out: Gradients
 ) -> Singles:
-    """Derivatives by e of the root and words, given those by arcs' scores."""
+    """Compute the derivatives by e of the root and the words, given those by the scores of arcs."""
     head, modifier = np.zeros_like(parts.head), np.zeros_like(parts.modifier)
     before = np.zeros_like(parts.before)
     _by_arcs(parts, by_score, head, modifier, before, out["arc.distance"], out["arc.out"])

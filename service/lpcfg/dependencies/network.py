@@ -106,13 +106,13 @@ def windows(x: Singles) -> Singles:
 
 
 def inputs(p: Parameters, rows: Longs, vectors: Singles) -> Singles:
-    """x of every row."""
+    """Compute x of every row."""
     parts = [p[f"table.{fact}"][rows[:, k]] for k, fact in enumerate(FACTS)]
     return np.concatenate([vectors, *parts], axis=1)
 
 
 def encoded(p: Parameters, batch: Batch, vectors: Singles) -> tuple[Singles, Singles]:
-    """c and e of every row."""
+    """Compute c and e of every row."""
     below = inputs(p, batch.rows, vectors)
     first: Singles = below
     for k in range(LAYERS):
@@ -136,7 +136,7 @@ class ArcParts(NamedTuple):
 
 
 def arc_parts(p: Parameters, words: Singles) -> tuple[Singles, ArcParts]:
-    """e of the root and the words of one sentence, and the parts of its arcs."""
+    """Compute e of the root and the words of one sentence, and the parts of its arcs."""
     states = np.concatenate([p["root"][None], words])
     between = np.zeros((len(states) + 1, p["arc.between"].shape[1]), np.float32)
     np.cumsum(states[1:] @ p["arc.between"], axis=0, out=between[2:])
@@ -157,7 +157,7 @@ def distance_row(h: int, m: int) -> Any:
 
 @njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"}, error_model="numpy")
 def arc_scores(parts: ArcParts) -> Any:
-    """s(h, m) of all arcs; what is no arc has a score below all others."""
+    """Compute s(h, m) of all arcs. Pairs that are no arcs have a score below all others."""
     n, width = len(parts.head) - 1, len(parts.out)
     score = np.full((n + 1, n + 1), -1e30)
     for h in range(n + 1):

@@ -77,7 +77,9 @@ class DependencyParser:
         return result
 
     def arc_scores(self, sentences: Sequence[Sequence[str]]) -> list[Doubles]:
-        """The scores of all arcs of every sentence, whose exponents make p(tree | sentence)."""
+        """Compute the scores of all arcs of every sentence: log p(tree | sentence) is their sum
+        minus log Z.
+        """
         return [found.score for found in self._computed(sentences, None)]
 
     def log_probability(self, words: Sequence[str], heads: Sequence[int]) -> float:
@@ -90,7 +92,8 @@ class DependencyParser:
         return float(total - eisner.inside(score)[2])
 
     def tree_probability(self, arcs: Arcs) -> dict[str, Any]:
-        """log p(tree | sentence), and log |p(words | topology)| with its sign where it is learned.
+        """Compute log p(tree | sentence), and log |p(words | topology)| with its sign if the model
+        has Algorithm 1.
 
         None is the log of zero; without Algorithm 1, sign and log are None.
         """
@@ -159,7 +162,8 @@ class DependencyParser:
         )
 
     def _relations(self, found: "_Computed", heads: Longs) -> tuple[tuple[str, ...], Doubles]:
-        """The likeliest relation of every word to its head and its probability given the head.
+        """Find the likeliest relation of every word to its head, and its probability given the
+        head.
 
         The root's word has the relation `root` and no other word has.
         """

@@ -97,7 +97,7 @@ class Representation:
 
     @classmethod
     def learned(cls, examples: Examples, n_words: int, states: int) -> "Representation":
-        """Canonical correlation of the words of a triple with the two other words.
+        """Learn U by canonical correlation of each word of a triple with the two other words.
 
         With C = D^(−½) A D'^(−½) for the weights A of (word, other word and both places), D and D'
         its sums, and C ≈ Ũ S Ṽᵀ: u = D^(−½) Ũ and dual = D^(½) Ũ. Every block of A is a product
@@ -152,7 +152,9 @@ class Operators:
     def estimated(
         cls, examples: Examples, representation: Representation, cut: float = CUT
     ) -> "Operators":
-        """Moments → operators; singular values below `cut` of the first are not inverted."""
+        """Compute operators from moments. Singular values below `cut` of the first are not
+        inverted.
+        """
         u, share = representation.u, examples.weights / examples.weights.sum()
         left, head, right = (u[examples.triples[:, place]] for place in range(3))
         weighted = right * share[:, None]
@@ -183,7 +185,7 @@ class Operators:
 
 @njit(cache=True, nogil=True)
 def _apply(row: Doubles, d: Doubles, y: Doubles) -> Any:
-    """rowᵀ D(y), divided by its largest magnitude; and the log of that."""
+    """Compute rowᵀ D(y), divided by its largest magnitude, and the log of that magnitude."""
     k = len(row)
     result = np.zeros(k)
     for a in range(k):

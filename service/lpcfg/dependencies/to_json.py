@@ -12,7 +12,8 @@ FAILED = "the sentence has no words"
 def parsed_json(
     found: ParsedArcs | None, *, text: str | None = None, identifier: str | int | None = None
 ) -> dict[str, Any]:
-    """One answer: per token its head (0: the root), relation, tag, and how sure these are.
+    """Return one answer as JSON: for each token its head (0 for the root), relation, tag, and their
+    probabilities.
 
     `head_probability` is of the head alone, `probability` of head and relation together. None
     stands for a sentence without words, which has failed.
@@ -51,7 +52,9 @@ def parsed_json(
 
 
 def parsed_conllu(found: ParsedArcs, text: str | None = None) -> conllu.Sentence:
-    """One answer as a sentence of CoNLL-U; MISC says how sure head and relation are."""
+    """Return one answer as a sentence of CoNLL-U, with the probability of head and relation in
+    MISC.
+    """
     plain = conllu.sentence_of(found.arcs, text)
     rows = []
     for row, probability in zip(plain.rows, found.probabilities, strict=True):

@@ -153,7 +153,7 @@ def _members(
 
 
 def _sharpness(model: DependencyModel, held_out: Sequence[Arcs]) -> float:
-    """The factor of scores under which held-out trees are likeliest; 1 where there are none."""
+    """Find the factor of scores that makes held-out trees likeliest; 1 if there are none."""
     if not held_out:
         return 1.0
     scores = DependencyParser(model).arc_scores([arcs.words for arcs in held_out])
@@ -169,7 +169,7 @@ def _sharpness(model: DependencyModel, held_out: Sequence[Arcs]) -> float:
 
 
 def _spectral(gold: Sequence[Arcs]) -> SpectralTrees | None:
-    """Algorithm 1's operators; none where too few words stand between modifiers."""
+    """Learn the operators of Algorithm 1; None if too few words stand between two modifiers."""
     vocabulary = Vocabulary.of((w for arcs in gold for w in arcs.words), SPECTRAL_LEAST)
     try:
         examples = spectral.Examples.of(gold, vocabulary)

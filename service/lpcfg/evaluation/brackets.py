@@ -184,7 +184,7 @@ def evaluate(pairs: Iterable[Pair]) -> Evaluation:
 
 
 def render(found: Evaluation) -> str:
-    """The figures as tables for people; – is a share of nothing."""
+    """Write the figures as tables for people; – is a share of nothing."""
     lines = [
         f"sentences        {found.sentences:8,}   failures {found.failures:,}",
         f"precision        {found.brackets.precision:8.2f}",

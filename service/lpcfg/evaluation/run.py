@@ -189,7 +189,9 @@ def _examined_tree(parser: Parser, tags: Tags, options: Options, gold: Tree) -> 
 def _spans(
     table: SpanTable | None, gold: Tree, sentence: Sentence
 ) -> tuple[Doubles, Doubles, Bools]:
-    """The probabilities of labelled spans without and with the map, and whether they are right."""
+    """List the probabilities of labelled spans without and with the map, and if the gold tree has
+    each.
+    """
     if table is None:
         return np.empty(0), np.empty(0), np.empty(0, np.bool_)
     right = {(one.label, one.start, one.end) for one in constituents_of(gold, sentence)}

@@ -37,7 +37,7 @@ class Demand:
 
     @classmethod
     def of(cls, line: str) -> "Demand | None":
-        """The demand that a line makes; None if the line makes none."""
+        """Read the demand of a line, or return None if the line has none."""
         kind, _, rest = line.partition(" ")
         if kind == "tokens":
             return cls(line, kind, (), (rest,)) if rest else None
@@ -85,7 +85,7 @@ class SuiteScores:
     outcomes: tuple[Outcome, ...]
 
     def rows(self) -> list[dict[str, Any]]:
-        """A row a class and one for all: sentences and demands, and how many hold."""
+        """Count sentences and demands, and how many hold: a row a class and one for all."""
         groups = dict.fromkeys(outcome.case.group for outcome in self.outcomes)
         rows = [
             _row(group, [o for o in self.outcomes if o.case.group == group]) for group in groups
@@ -107,7 +107,7 @@ class SuiteScores:
         return {"classes": self.rows(), "failed": failed}
 
     def text(self) -> str:
-        """The same for people: a table, and the demands that do not hold."""
+        """Write the scores for people: a table, and the demands that do not hold."""
         lines = [f"{'':42}  sentences  all right  demands    hold"]
         for row in self.rows():
             right, held = row["right_share"], row["held_share"]
@@ -138,13 +138,13 @@ def _row(group: str, outcomes: Sequence[Outcome]) -> dict[str, Any]:
 
 
 def default_suite() -> list[Case]:
-    """The suite that comes with the package."""
+    """Read the suite that comes with the package."""
     text = files("lpcfg.evaluation").joinpath("suite.txt").read_text(encoding="utf-8")
     return list(read_suite(text, "suite.txt"))
 
 
 def read_suite(text: str, source: str) -> Iterator[Case]:
-    """The cases of a suite's text; source names it in errors."""
+    """Read the cases of a suite's text. Errors name it as `source`."""
     group, said, demands = "", "", list[Demand]()
     for number, line in enumerate([*text.splitlines(), "[]"], start=1):
         stripped = line.strip()

@@ -216,7 +216,9 @@ class Lexicon:
         return shares
 
     def log_frequency(self, word: str) -> float:
-        """The log of a word's share of all words seen; of an unknown one, of UNSEEN_WORDS words."""
+        """Compute the log of a word's share of all words seen; an unknown word counts as one of
+        UNSEEN_WORDS words.
+        """
         x = self.word_ids.get(word)
         return math.log(UNSEEN_WORDS / self.n_tokens) if x is None else self._log_frequencies[x]
 
@@ -277,7 +279,7 @@ class Lexicon:
         return 0 if x is None else int(self.word_count[x])
 
     def terminal_of_unknown(self, word: str) -> int:
-        """The terminal of a word's signature."""
+        """Find the terminal of a word's signature."""
         return int(self.signature_terminal[self._signature(word)])
 
     def _counts(self, x: int) -> Doubles:

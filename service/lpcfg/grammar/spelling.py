@@ -76,7 +76,7 @@ Count = Callable[[str], int]
 
 
 def other_case(word: str, count: Count) -> Known | None:
-    """The word in lower case or capitalized, whichever is known."""
+    """Return the word in lower case or capitalized, whichever is known."""
     for other in (word.lower(), word.capitalize()):
         if count(other):
             return Known(other, CASE_WORDS)
@@ -84,7 +84,7 @@ def other_case(word: str, count: Count) -> Known | None:
 
 
 def english(word: str, count: Count) -> Known | None:
-    """The known word that an English word stands for, if there is one."""
+    """Find the known word that an English word stands for, if there is one."""
     return other_case(word, count) or _respelled(word.lower(), count) or _mistaken(word, count)
 
 
@@ -115,7 +115,7 @@ def _mistaken(word: str, count: Count) -> Known | None:
 
 
 def _one_mistake(word: str) -> Iterator[str]:
-    """Every word that one letter more, less or changed, or two swapped ones, makes of it.
+    """Yield every word that is one letter more, less or other, or two swapped letters, away.
 
     The first letter stays: people rarely mistake it.
     """

@@ -164,7 +164,7 @@ class TagModel:
 
 @njit(cache=True, nogil=True)
 def templates_of(coded: Longs) -> int:
-    """How many templates there are for words with as many codes."""
+    """Count the templates for words with so many codes."""
     return len(TEMPLATES) if coded.shape[1] > N_CODES else PLAIN
 
 

@@ -63,7 +63,7 @@ def _check_heads(parts: Parts) -> None:
 
 
 def layer_parts(layer: Layer) -> tuple[Arrays, dict[str, object]]:
-    """The arrays of a layer, and what its model's grammar file says of it."""
+    """Return the arrays of a layer, and its description in the model's grammar file."""
     arrays: Arrays = {
         "weight": layer.weight.astype(np.float16),
         "heads.rank": layer.heads.rank.astype(np.int16),
@@ -85,7 +85,7 @@ def layer_parts(layer: Layer) -> tuple[Arrays, dict[str, object]]:
 def layer_of(
     described: dict[str, Any], tensors: Arrays, grammar: Grammar, lexicon: Lexicon
 ) -> Layer:
-    """The layer that was stored with a grammar; raises GrammarError where it does not fit."""
+    """Rebuild the layer that was stored with a grammar. Raise GrammarError if it does not fit."""
     if described["hash"] != HASH:
         raise GrammarError(
             f"expected weights of features hashed as number {HASH}, got {described['hash']}: "

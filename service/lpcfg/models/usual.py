@@ -55,7 +55,7 @@ class Usual:
             )
 
     def percentile(self, words: int, surprise: float) -> float:
-        """The share, in percent, of training sentences of about this length that surprise less."""
+        """Compute the percentage of training sentences of about this length that surprise less."""
         group = min(int(np.searchsorted(self.longest, words)), len(self.longest) - 1)
         row = np.asarray(self.quantiles[group])
         # Equal quantiles would leave it open which percentile is meant: the highest one is.
@@ -67,7 +67,7 @@ class Usual:
 
     @classmethod
     def fitted(cls, words: Sequence[int], surprises: npt.ArrayLike) -> "Usual | None":
-        """The quantiles of sentences of these lengths; None where there are too few."""
+        """Compute the quantiles of sentences of these lengths; None if there are too few."""
         length, surprise = np.asarray(words), np.asarray(surprises, np.float64)
         if len(length) < GROUP:
             return None

@@ -116,7 +116,9 @@ class _Stage:
         return (sign, float(coarse + ratio)) if np.isfinite(coarse) else (0, -np.inf)
 
     def posteriors(self, pruned: Pruned, forms: Sequence[str], *, rescore: bool) -> Posteriors:
-        """The posteriors of a chart of these words: the tensors', or those of the layer over it."""
+        """Compute the posteriors of a chart of these words: the tensors', or the layer's over
+        them.
+        """
         found = fine.posteriors(pruned, self.members)
         if self._rescorer is None or not rescore:
             return found
@@ -275,14 +277,16 @@ class Parser:
         )
 
     def posteriors(self, sentence: Sentence) -> Posteriors | None:
-        """The tensors' posteriors; None where the model's own grammar does not span the words."""
+        """Compute the tensors' posteriors; None if the model's own grammar does not span the
+        words.
+        """
         found = self._pruned(sentence, Stop())
         if isinstance(found, Analysis) or found.stage is not self._stages[0]:
             return None
         return found.posteriors(rescore=False)
 
     def _calibration(self, found: Posteriors) -> MonotoneMap | None:
-        """The map that was fitted to such posteriors."""
+        """Return the calibration map that was fitted to such posteriors."""
         return self.model.rescored_calibration if found.rescored else self.model.calibration
 
     def _pruned(self, sentence: Sentence, stop: Stop) -> _Charted | Analysis:
@@ -319,7 +323,7 @@ class Parser:
 
     @staticmethod
     def _forms(sentence: Sentence) -> Sequence[str]:
-        """The words as the grammar knows them."""
+        """Return the words as the grammar knows them."""
         size = len(sentence.tokens)
         if sentence.tags is not None and len(sentence.tags) != size:
             raise InputError(
@@ -370,7 +374,9 @@ class Parser:
         return self.model.usual.percentile(len(sentence.tokens), surprise)
 
     def surprise(self, sentence: Sentence, log_probability: float) -> float:
-        """How much a sentence with this log p(sentence) surprises: see lpcfg.models.usual."""
+        """Compute how much a sentence with this log p(sentence) surprises the model: see
+        lpcfg.models.usual.
+        """
         log_frequency = self.model.lexicon.log_frequency
         alone = sum(map(log_frequency, self._forms(sentence)))
         return (alone - 2 * log_probability) / len(sentence.tokens)

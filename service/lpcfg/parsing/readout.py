@@ -342,7 +342,9 @@ def constituents_of(tree: Tree, sentence: Sentence) -> tuple[Constituent, ...]:
 def _text_between(
     sentence: Sentence, start: int, end: int, start_char: int | None, end_char: int | None
 ) -> str:
-    """The caller's text of some tokens; the tokens themselves where they came without text."""
+    """Return the caller's text of some tokens, or the tokens themselves if they came without
+    text.
+    """
     if sentence.text is None or start_char is None or end_char is None:
         return " ".join(sentence.tokens[start:end])
     begin = sentence.start or 0

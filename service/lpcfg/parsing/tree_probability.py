@@ -63,8 +63,9 @@ class Missing:
 
 
 def log_share(tree: Chart, found: Posteriors) -> float:
-    """log p(tree | sentence) of a tree's own chart under rescored posteriors, −inf where the
-    sentence's chart does not have the tree."""
+    """Compute log p(tree | sentence) of a tree's own chart under rescored posteriors; −inf if the
+    sentence's chart does not have the tree.
+    """
     chart = found.pruned.chart
     spans = zip(chart.symbol.tolist(), chart.start.tolist(), chart.end.tolist(), strict=True)
     place = {span: t for t, span in enumerate(spans)}

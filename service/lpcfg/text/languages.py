@@ -65,7 +65,7 @@ LANGUAGES: Mapping[str, Language] = {
 
 
 def shares(words: Iterable[str]) -> tuple[dict[str, float], int]:
-    """The share of each language's function words, and the number of words with letters."""
+    """Compute the share of each language's function words, and count the words with letters."""
     lower = [word.lower() for word in words if any(map(str.isalpha, word))]
     most = max(len(lower), 1)
     return {
@@ -76,7 +76,9 @@ def shares(words: Iterable[str]) -> tuple[dict[str, float], int]:
 
 
 def likely(words: Iterable[str]) -> str | None:
-    """The language that words look like; `neutral` for none of the table, None for too few."""
+    """Guess the language of words: `neutral` if it is none of the table, None if there are too
+    few.
+    """
     found, count = shares(words)
     if count < ENOUGH:
         return None

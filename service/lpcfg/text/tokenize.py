@@ -51,12 +51,11 @@ class TokenizedSentence:
 
 
 def segments(text: str) -> Iterator[TokenizedSentence]:
-    """The sentences of a text, each as soon as it is found.
+    """Yield the sentences of a text, each as soon as it is found.
 
-    An empty line ends a sentence; a single line break is a space.
-
-    A line that begins with a bullet or with a number such as `1.` begins a sentence as well.
-    Token offsets count from the beginning of the whole text.
+    An empty line ends a sentence; a single line break is a space. A line that begins with a bullet
+    or with a number such as `1.` begins a sentence as well. Token offsets count from the beginning
+    of the whole text.
     """
     folded = _fold(text)
     for start, end in _sentences(folded):
@@ -70,7 +69,9 @@ def tokenize(
     *,
     most: int | None = None,
 ) -> tuple[Token, ...]:
-    """The tokens of a text that is one sentence, or is to be taken for one; `most` at most."""
+    """List the tokens of a text that is one sentence, or is taken for one; at most `most` of
+    them.
+    """
     folded = _fold(text)
     row = LANGUAGES[language]
     if row.has_penn_tokens:
@@ -154,7 +155,7 @@ def _paragraphs(folded: str) -> Iterator[tuple[int, int]]:
 
 
 def _cuts(paragraph: str) -> Iterator[int]:
-    """The ends of the sentences of a paragraph, found in blocks of bounded length."""
+    """Yield the ends of the sentences of a paragraph, found in blocks of bounded length."""
     start = 0
     while len(paragraph) - start > _BLOCK:
         block = paragraph[start : start + _BLOCK]
@@ -166,7 +167,7 @@ def _cuts(paragraph: str) -> Iterator[int]:
 
 
 def _sentence_ends(block: str) -> list[int]:
-    """The ends of the sentences of a block, in order; the last one is its own."""
+    """List the ends of the sentences of a block, in order; the last one is the block's own end."""
     visible = _ASIDE.sub(r"x\1x", block.replace("\n", " "))
     try:
         boundaries = sentencex.get_sentence_boundaries("en", visible)
@@ -396,7 +397,7 @@ def _tokens(
 def _placed(
     text: str, folded: str, found: Iterable[tuple[int, int, str | None]]
 ) -> tuple[Token, ...]:
-    """Tokens of these places, with their forms."""
+    """Return the tokens at these places, with their forms."""
     spans = list(found)
     forms = _forms(
         (form or text[left:right] for left, right, form in spans),
@@ -444,7 +445,7 @@ def _with_apostrophe(ending: str) -> str:
 
 
 def _cut(word: str) -> int:
-    """How many of the first characters of a word are a token of their own, if any."""
+    """Count the first characters of a word that are a token of their own, if any."""
     if "'" in word:
         clitic = _CLITIC.search(word)
         if clitic:
@@ -479,7 +480,7 @@ def _plain_token(elisions: tuple[str, ...]) -> re.Pattern[str]:
 
 
 def _joined(text: str, tokens: Sequence[Token], multiwords: AbstractSet[str]) -> tuple[Token, ...]:
-    """Tokens with blanks between them that a treebank has as one word: `por ciento`."""
+    """Join tokens with blanks between them that a treebank writes as one word: `por ciento`."""
     longest = max(word.count("_") for word in multiwords) + 1
     found: list[Token] = []
     k = 0
@@ -527,23 +528,25 @@ _ROW = re.compile(r"(?:[!?]{2,}+|\.{2,}+|-{2,}+)\Z")
 _CODE = re.compile(r"`([^`\s]+)`\Z")
 _ENTITIES = {"&amp;": "&", "&lt;": "<", "&gt;": ">", "&quot;": '"', "&apos;": "'", "&#39;": "'"}
 _QUOTES = frozenset({"``", "''"})
-# The tags of quotation marks, and whether they open a quotation.
+# The tags of quotation marks, and if they open a quotation.
 _TURNS = {"``": True, "''": False}
 _BEFORE_OPENING = frozenset("([{<-–—/\"'`")
 
 
 def penn_forms(words: Sequence[str], tags: Sequence[str] | None = None) -> tuple[str, ...]:
-    """The forms of tokens that come without their text: a treebank's, or a caller's own.
+    """Return the treebank's forms of tokens that come without their text.
 
-    Which way a straight quotation mark turns, its tag says; without tags, they open and close in
-    turn. Words that are in Penn form already stay as they are.
+    The tag of a straight quotation mark says if it opens or closes; without tags, marks open and
+    close in turn. Words that are in Penn form already stay as they are.
     """
     turns = (None for _ in words) if tags is None else (_TURNS.get(tag) for tag in tags)
     return tuple(_forms(words, turns))
 
 
 def _forms(words: Iterable[str], turns: Iterable[bool | None]) -> Iterator[str]:
-    """Forms of the words of one sentence; turns tell of each whether it would open a quotation."""
+    """Yield the forms of the words of one sentence; `turns` says for each if it opens a
+    quotation.
+    """
     is_open = False
     for word, turn in zip(words, turns, strict=True):
         form = _form(word)
@@ -557,7 +560,9 @@ def _forms(words: Iterable[str], turns: Iterable[bool | None]) -> Iterator[str]:
 
 
 def _form(word: str) -> str:
-    """The form of a word that turns no way: folded, composed, brackets spelled out."""
+    """Return the form of a word that is no quotation mark: folded, composed, brackets spelled
+    out.
+    """
     if word.isascii() and word.isalnum():
         return word
     if _ROW.match(word):

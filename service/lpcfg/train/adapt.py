@@ -135,7 +135,7 @@ def _ratio(new: Doubles, old: Floats) -> Doubles:
 
 
 def _scaled(member: Tables, rules: Doubles, roots: Doubles) -> Tables:
-    """The member with every rule and root multiplied by its factor."""
+    """Return the member with every rule and root multiplied by its factor."""
     sizes = member.terms * member.states[member.grammar.rules[:, 0]]
     return replace(
         member,
@@ -166,7 +166,7 @@ class _Counts:
         return {tuple(rule): r for r, rule in enumerate(self.base.grammar.rules.tolist())}
 
     def _symbol(self, node: Tree) -> int:
-        """The base's symbol for a node; -1 if there is none."""
+        """Find the base's symbol for a node; -1 if there is none."""
         names, label = self._symbols, node.label
         if node.word is not None:
             over = [label, label + LEAF_MARK, *_tag_names(label)]
@@ -196,7 +196,7 @@ class _Counts:
         return zip(map(self._symbol, leaves), forms, strict=True)
 
     def rules(self) -> Doubles:
-        """q′(r) / q(r) of every rule."""
+        """Compute q′(r) / q(r) of every rule."""
         grammar = self.base.grammar
         seen = np.zeros(grammar.n_rules)
         for r, n in self.rule.items():
@@ -209,7 +209,7 @@ class _Counts:
         return _ratio((PRIOR * q + seen) / (PRIOR + of_parent), q)
 
     def roots(self) -> Doubles:
-        """The probability of every symbol to be a root."""
+        """Compute the probability of every symbol to be a root."""
         seen = np.zeros(self.base.grammar.n_symbols)
         for a, n in self.root.items():
             seen[a] = n
@@ -219,7 +219,7 @@ class _Counts:
         return adapted
 
     def lexicon(self) -> Lexicon:
-        """The base's lexicon and own words, which are OWN_WORDS times as many."""
+        """Return the base's lexicon with the own words added, each counted OWN_WORDS times."""
         base = self.base.lexicon
         pairs = {key: OWN_WORDS * n for key, n in self.pair.items() if n}
         new = sorted({word for _, word in pairs} - base.word_ids.keys())
@@ -248,14 +248,14 @@ class _Counts:
         )
 
     def tagged(self, lexicon: Lexicon) -> Iterator[tuple[list[str], list[int]]]:
-        """Forms and tags of the trees all of whose words have a tag of the base."""
+        """List forms and tags of the trees in which the base has a tag for every word."""
         for tree in self.trees:
             words = list(self._words(binarize(tree)))
             if all(symbol >= 0 for symbol, _ in words):
                 yield [form for _, form in words], [int(lexicon.tag_of[a]) for a, _ in words]
 
     def facts(self) -> dict[str, Any]:
-        """How much was learned from, and how much of it the base has no symbols or rules for."""
+        """Count what was learned from, and what of it the base has no symbols or rules for."""
         return {
             "trees": len(self.trees),
             "words": sum(self.pair.values()) + self.left_out["words"],
@@ -266,13 +266,13 @@ class _Counts:
 
 
 def _tag_names(label: str) -> tuple[str, str]:
-    """Symbols of a leaf's tag alone, without what is above it in its chain."""
+    """List the symbols of each leaf's tag alone, without the rest of its chain."""
     tag = escape(split_chain(label)[-1])
     return tag, tag + LEAF_MARK
 
 
 def _tagger(base: TagModel, own: _Counts, lexicon: Lexicon, seed: int) -> TagModel:
-    """The base's tag model after some epochs over own trees."""
+    """Train the base's tag model for some epochs on the own trees."""
     sentences = list(own.tagged(lexicon))
     frequent = base.frequent | lexicon.seen_at_least(FREQUENT)
     if not sentences:

@@ -55,7 +55,9 @@ def member(name: str = DEFAULT_ESTIMATOR, **settings: object) -> Member:
 
 
 def default_members() -> tuple[Member, ...]:
-    """One spectral member: under the rescoring layer, four are no better and a third as fast."""
+    """Return one spectral member: under the rescoring layer, four are no better and a third as
+    fast.
+    """
     return (member("spectral", states=16),)
 
 

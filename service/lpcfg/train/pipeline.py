@@ -172,7 +172,7 @@ class _Run:
         self.rescoring: Facts = {}
 
     def model(self, folder: Path) -> tuple[Examples, Model, list[Facts]]:
-        """The model, whose layer's charts are spilled into a folder."""
+        """Learn the model. Charts of its rescoring layer are spilled into a folder."""
         config, forest, stages = self._config, self._forest, self._stages
         learned, trees = split(forest, config.held_out)
         examples, model, facts = self._learned(learned, trees, stages)
@@ -200,7 +200,7 @@ class _Run:
         return _learned(forest, self._config, held, self._workers, self._scheduler, stages)
 
     def _layers(self, forest: Forest, model: Model, folder: Path) -> LayerTraining | None:
-        """The layer's training with its jackknifed charts; None where there is to be none."""
+        """Start the layer's training with jackknifed charts; None if there is to be no layer."""
         settings, config = self._config.rescoring, self._config
         trees = np.arange(forest.n_trees)
         if forest is self._forest:
@@ -240,7 +240,7 @@ class _Run:
             )
 
     def _calibrated(self, model: Model, held: HeldOut) -> Model:
-        """The model with maps of its posteriors, with and without the layer."""
+        """Add maps of the model's posteriors, with and without the layer."""
         plain = replace(model, rescoring=None)
         checked, raw = held.calibration(plain, self._stages)
         model = replace(model, calibration=checked.kept)
@@ -260,7 +260,7 @@ class _Run:
 
 
 def _learned_fold(config: TrainingConfig, weights: tuple[float, ...], forest: Forest) -> Model:
-    """A model like the one to be, of a part of the trees, in one thread."""
+    """Learn a model like the final one from a part of the trees, in one thread."""
     _, model, _ = _learned(forest, config, (), 1, None, Stages())
     return replace(model, weights=weights)
 
@@ -366,7 +366,7 @@ def _members(
 
 
 def usual_of(model: Model, held_out: Sequence[Tree]) -> Usual | None:
-    """How much sentences that were not learned from surprise the model, by length."""
+    """Compute how much held-out sentences surprise the model, by length."""
     parser = Parser(model)
     sentences = [sentence_from_tree(tree) for tree in held_out]
     found = [

@@ -73,7 +73,7 @@ class Look:
 
     @classmethod
     def at(cls, sources: Iterable[Source]) -> "Look":
-        """Everything found in files; each rule of style is counted on the trees as published."""
+        """Look through files. Each rule of style is counted on the trees as they are published."""
         look = cls()
         for raw in read(list(sources)):
             look.add(raw)
@@ -100,7 +100,7 @@ class Look:
         }
 
     def sizes(self) -> Iterator[str]:
-        """Lines of sizes, labels and tags, for people."""
+        """Write lines of sizes, labels and tags, for people."""
         once = sum(n == 1 for n in self.vocabulary.values())
         yield f"{self.trees:,} trees of {self.words:,} words, {self.longest} in the longest"
         yield f"language: {likely(self.vocabulary.elements()) or 'too few words to tell'}"
@@ -110,7 +110,9 @@ class Look:
             yield "  " + "  ".join(f"{label} {n:,}" for label, n in counts.most_common())
 
     def findings(self) -> Iterator[str]:
-        """Lines of what is odd, and of what the rules of style would change, for people."""
+        """Write lines of odd trees, and of the changes that each rule of style would make, for
+        people.
+        """
         yield f"{self.trees:,} trees can be read; {self.empty} more have no words"
         for kind, trees in self.odd.items():
             yield f"{len(trees):,} trees: {kind}"

@@ -62,7 +62,7 @@ def _is_over(node: Tree, tags: frozenset[str]) -> bool:
 
 
 def _relabelled(node: Tree, at: Mapping[int, str]) -> Tree:
-    """The node with other labels for some of its children."""
+    """Return the node with other labels for some of its children."""
     return Tree(
         node.label,
         tuple(
@@ -254,7 +254,7 @@ class Style:
 
     @classmethod
     def of(cls, names: Iterable[str]) -> "Style":
-        """The style of the rules with these names; `all` names every rule."""
+        """Build the style of the rules with these names; `all` names every rule."""
         names = list(names)
         if unknown := [name for name in names if name not in {*RULES, ALL}]:
             raise InputError(
@@ -264,11 +264,11 @@ class Style:
         return cls(tuple(rule for rule in RULES if rule in names or ALL in names))
 
     def __call__(self, tree: Tree) -> Tree | None:
-        """The tree in this style; None where nothing is left of it."""
+        """Bring a tree into this style; None if nothing is left of it."""
         return self._counted(tree, Counter())
 
     def counts(self, trees: Iterable[Tree]) -> Counter[str]:
-        """How often each rule changes these trees, all of them applied one after another."""
+        """Count how often each rule changes these trees if all are applied one after another."""
         found: Counter[str] = Counter(dict.fromkeys(self.rules, 0))
         for tree in trees:
             self._counted(tree, found)

@@ -39,7 +39,7 @@ class Rows:
         return _row_sums(self.start, self.value)
 
     def times(self, dense: Floats, threads: int, *, roots: bool = False) -> Floats:
-        """This matrix, or that of its square roots, times a dense one.
+        """Multiply this matrix, or its square roots, by a dense one.
 
         Rows are shared out among threads by their entries.
         """

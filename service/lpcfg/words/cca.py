@@ -108,7 +108,7 @@ def vocabulary(counts: dict[str, int], size: int, keep: Collection[str]) -> tupl
 
 
 def _find(corpus: Corpus, words: Sequence[str], options: Options, on: Progress) -> Found:
-    """One or two steps of CCA from counts."""
+    """Run one or two steps of CCA on counts."""
     search = Search(
         options.dimensions,
         options.square_roots,

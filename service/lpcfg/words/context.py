@@ -37,7 +37,9 @@ class Contexts:
             )
 
     def of(self, places: Ints) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """The vectors of what is left and right of every token of a sentence, (T, d) each."""
+        """Compute the vectors of the left and the right context of every token of a sentence, (T,
+        d) each.
+        """
         n_words = self.left.shape[1] - 2
         around = np.concatenate([[n_words + 1], places, [n_words + 1]]).astype(np.int32)
         sums = [np.zeros((len(places), self.left.shape[2]), np.float32) for _ in range(2)]

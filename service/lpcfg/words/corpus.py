@@ -172,7 +172,7 @@ class Corpus:
 
 
 def _blocks(text: Iterable[str]) -> Iterator[list[list[str]]]:
-    """Chunks of the lines of a text, as many lines at a time as have about `BLOCK` of them."""
+    """Yield the lines of a text in chunks, so many at a time as have about `BLOCK` characters."""
     block: list[list[str]] = []
     size = 0
     for line in text:
@@ -200,7 +200,9 @@ class _Chunks:
         return len(self._places)
 
     def numbers(self, text: list[list[str]], numbers: _Numbers) -> Ints:
-        """The numbers of the words of lines of chunks, with `BREAK` behind every sentence."""
+        """Return the numbers of the words in lines of chunks, with `BREAK` behind every
+        sentence.
+        """
         if not text:
             return np.zeros(0, np.int32)
         known = len(self)
@@ -224,7 +226,9 @@ class _Chunks:
         self._begins = np.concatenate([self._begins, begins])
 
     def _unfolded(self, places: Longs, ends: NDArray[np.bool_]) -> Ints:
-        """The tokens of chunks, one after the other, with a break behind each chunk that ends."""
+        """Yield the tokens of chunks, one after the other, with a break behind each chunk that
+        ends.
+        """
         sizes = self._start[places + 1] - self._start[places]
         stop = np.cumsum(sizes + ends)
         begin = stop - sizes - ends

@@ -44,7 +44,8 @@ def inverse_root(moments: Doubles) -> Doubles:
 def words_against_states(
     sums: NDArray[Any], moments: Doubles, uses: Doubles, dimensions: int
 ) -> tuple[Doubles, Doubles]:
-    """CCA of words with dense states of their contexts: left vectors U and projections of states.
+    """Run CCA of words against dense states of their contexts. Return left vectors U and
+    projections of states.
 
     `sums` has the sum of states over each word's tokens, (n, s); `moments` those of s sᵀ over all
     tokens, (s, s); `uses` counts each word's tokens. U is (n, d), the projections (s, d).

@@ -83,7 +83,9 @@ class Eigenwords:
         return Eigenwords(tuple(self.words[row] for row in rows), self.vectors[rows])
 
     def near(self, word: str, count: int) -> list[tuple[str, float]]:
-        """The words whose vectors have the largest cosines with the word's, and the cosines."""
+        """Find the words whose vectors have the largest cosines with the word's, and the
+        cosines.
+        """
         row = self.row(word)
         if row == UNKNOWN:
             raise InputError(

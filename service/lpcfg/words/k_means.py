@@ -35,7 +35,7 @@ def _nearest(points: Points, centres: Points) -> Places:
 
 
 def _seeded(points: Points, m: int, random: np.random.Generator) -> Points:
-    """At most m of the points, each drawn by its squared distance from those before it."""
+    """Draw at most m of the points, each by its squared distance from those before it."""
     chosen = [int(random.integers(len(points)))]
     distance = np.full(len(points), np.inf)
     while len(chosen) < m:

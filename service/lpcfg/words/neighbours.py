@@ -105,7 +105,9 @@ def _moments(
 def neighbour_contexts(
     left: Floats, right: Floats, left_uses: Doubles, right_uses: Doubles
 ) -> Contexts:
-    """Contexts of one neighbour a side, scaled to a mean square length of 1 over all tokens."""
+    """Build contexts of one neighbour a side, scaled to a mean square length of 1 over all
+    tokens.
+    """
     tables = [
         (table * mean_square_scale(float(uses @ (table * table).sum(axis=1)), uses.sum()))
         for table, uses in ((left, left_uses), (right, right_uses))
@@ -115,7 +117,9 @@ def neighbour_contexts(
 
 
 def mean_square_scale(square: float, tokens: float) -> float:
-    """The factor that makes squared lengths, which sum to `square` over tokens, 1 on average."""
+    """Compute the factor that makes squared lengths, which sum to `square` over tokens, 1 on
+    average.
+    """
     return float(np.sqrt(tokens / square)) if square > 0 else 0.0
 
 

@@ -90,7 +90,7 @@ class Similarity:
         check_columns(self.columns, self.words)
 
     def score(self, pairs: Sequence[Pair]) -> Doubles:
-        """How similar the sentences of each pair are, on the scale."""
+        """Score how similar the sentences of each pair are, on the scale."""
         return self.score_forms([(words_in(a), words_in(b)) for a, b in pairs])
 
     def score_forms(self, pairs: Sequence[Forms]) -> Doubles:

@@ -53,7 +53,7 @@ class Sides:
 
 
 def words_in(sentence: str) -> list[str]:
-    """The tokens of a sentence, marks included, in the forms that vectors are looked up by."""
+    """List the tokens of a sentence, with its marks, in the forms that have vectors."""
     return [token.form for token in tokenize(sentence)]
 
 

@@ -92,7 +92,9 @@ def base_scores(chart, item, edge, n):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def inside_outside(chart, item_score, edge_score, root_score, n):  # type: ignore[no-untyped-def]
-    """log Z, and the posteriors of items and edges under p(d) ∝ exp of a derivation's scores."""
+    """Compute log Z, and the posteriors of items and edges under p(d) ∝ exp of a derivation's
+    scores.
+    """
     items = len(chart.symbol)
     inside = np.empty(items)
     share = np.empty(len(chart.rule))
@@ -133,8 +135,9 @@ def inside_outside(chart, item_score, edge_score, root_score, n):  # type: ignor
 
 @njit(cache=True, nogil=True)
 def derivation_log(chart, chosen, item, edge):  # type: ignore[no-untyped-def]
-    """log p(d | x) of a derivation's items under consistent posteriors: that of its root times
-    every edge's share of the item above; −inf where an edge is missing. Never above 0."""
+    """Compute log p(d | x) of a derivation from consistent posteriors: that of its root, times each
+    edge's share of the item above it. It is −inf if an edge is missing, and never above 0.
+    """
     there = np.zeros(len(chart.symbol), np.bool_)
     there[chosen] = True
     total = np.log(item[chosen.max()])

@@ -31,7 +31,9 @@ HASH = zlib.crc32(np.concatenate([_KEYS, [_P, _Q, _R, _S, _FIRST_MIX, _LAST_MIX]
 
 @njit(cache=True, nogil=True)
 def length_bucket(words: int) -> int:
-    """1 to 5 words each for themselves, then groups that widen: 12 in all."""
+    """Return the group of a length: 1 to 5 words each have their own, and longer groups widen; 12
+    in all.
+    """
     if words <= 5:
         return words - 1
     if words <= 7:
@@ -134,8 +136,9 @@ def _over_word(codes, i, out):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def _edge(codes, span, heads, label, rule, out):  # type: ignore[no-untyped-def]
-    """The features of an edge over span = (i, j, k) with its children's heads, but for its rule
-    with marks, which is feature 1. Those of the parent's label alone take back the rule."""
+    """Write the features of an edge over span = (i, j, k) with its children's heads. Its rule with
+    marks, which is feature 1, is left out; features of the parent's label alone take back the rule.
+    """
     word, tag = codes[WORD], codes[TAG]
     i, j, k = span
     before, first, last, after = i + PAD - 1, i + PAD, k + PAD - 1, k + PAD
@@ -175,7 +178,7 @@ def _edge(codes, span, heads, label, rule, out):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def item_slots(chart, t, text, names, room, mask, fresh):  # type: ignore[no-untyped-def]
-    """Writes the slots of item t's features, and returns how many; `fresh` at a new span."""
+    """Write the slots of item t's features, and return how many; `fresh` at a new span."""
     numbers, slots = room
     codes, head = text
     i, k, a = chart.start[t], chart.end[t], chart.symbol[t]
@@ -194,7 +197,7 @@ def item_slots(chart, t, text, names, room, mask, fresh):  # type: ignore[no-unt
 
 @njit(cache=True, nogil=True)
 def edge_slots(chart, t, e, text, names, room, mask):  # type: ignore[no-untyped-def]
-    """Writes the slots of the features of edge e, below item t."""
+    """Write the slots of the features of edge e, below item t."""
     numbers, slots = room
     codes, head = text
     left, right, r = chart.left[e], chart.right[e], chart.rule[e]

@@ -71,7 +71,9 @@ def sum_into(out, a, b, c):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def hidden_scores(chart, head, sums, hidden, rows):  # type: ignore[no-untyped-def]
-    """g of every item and edge; rows = (of symbols, of rules) in the tables label and rule."""
+    """Compute g of every item and edge; rows = (of symbols, of rules) in the tables label and
+    rule.
+    """
     of_symbol, of_rule = rows
     items, width = len(chart.symbol), sums.shape[2]
     item, edge = np.empty(items, np.float32), np.empty(len(chart.rule), np.float32)

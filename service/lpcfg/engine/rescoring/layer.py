@@ -45,7 +45,7 @@ class Vectors:
 
     @classmethod
     def of(cls, words: Sequence[str], vectors: Singles) -> "Vectors":
-        """These vectors, rounded."""
+        """Round vectors to 8 bits, with a scale for each word."""
         largest = np.abs(vectors).max(axis=1, initial=0.0)
         scale = np.where(largest > 0, largest / 127, 1).astype(np.float32)
         steps = np.rint(vectors / scale[:, None])
@@ -136,8 +136,11 @@ class WordFacts:
         self._known: dict[str, list[int]] = {}
 
     def of(self, words: Sequence[str]) -> Longs:
-        """Of every word the codes of itself (or its shape and end), of its last letters, its first
-        letters and its shape, then its rows of suffixes and of vectors; (6, n)."""
+        """Return six numbers for every word, (6, n).
+
+        They are the codes of the word (or its shape and end), of its last letters, of its first
+        letters and of its shape, then its rows of suffixes and of vectors.
+        """
         known = self._known
         found = []
         for word in words:
@@ -163,7 +166,7 @@ def suffix(word: str) -> str:
 
 
 def padded_codes(words: Longs, tags: Longs) -> Longs:
-    """Codes of words and tags with those of what is beside the sentence."""
+    """Return the codes of words and tags, with those of the places beside the sentence."""
     n = len(tags)
     result = np.empty((N_CODES, n + 2 * PAD), np.int64)
     result[:TAG, PAD:-PAD] = words[:TAG]

@@ -110,7 +110,7 @@ def crc(name: str) -> int:
 
 
 def mixed(numbers: Longs) -> Longs:
-    """Small numbers spread over 64 bits."""
+    """Spread small numbers over 64 bits."""
     x = (numbers + 1) * np.int64(_ODD)
     x ^= x >> 31
     x *= np.int64(_OTHER)
@@ -152,7 +152,7 @@ def tag_of(symbol: str) -> str:
 
 
 def labels_of(symbol: str) -> tuple[str, str]:
-    """The label of a symbol that chooses its head child, and the one that its parent sees."""
+    """Return the label of a symbol that chooses its head child, and the label its parent sees."""
     if is_intermediate(symbol):
         label = unescape(symbol[1:].partition(SIBLING_MARK)[0])
         return label, label

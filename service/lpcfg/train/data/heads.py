@@ -146,7 +146,7 @@ def _labels(symbols: Sequence[str]) -> tuple[Ints, Ints, list[str]]:
 
 
 def head_table(symbols: Sequence[str]) -> HeadTable:
-    """How heads are found among the labels of these symbols."""
+    """Build the table that finds heads among the labels of these symbols."""
     labels = _labels(symbols)[2]
     rank, rightmost = _preferences(labels)
     return HeadTable(tuple(labels), frozen(rank.astype(np.int32)), frozen(rightmost))

@@ -673,7 +673,9 @@ class EmConfig:
             )
 
     def spectral(self) -> SpectralConfig:
-        """The settings shared with the spectral estimator, checked and completed there."""
+        """Return the settings shared with the spectral estimator, which checks and completes
+        them.
+        """
         return SpectralConfig(
             states=self.states,
             terms=self.terms,

@@ -48,7 +48,9 @@ def learn_layer(
     workers: int,
     stages: Stages,
 ) -> Layer:
-    """The layer of these charts; its two parts are learned side by side where there are workers."""
+    """Learn the layer from these charts. Its two parts are learned side by side if there are
+    workers.
+    """
     rows, ends = Rows.of(basis.grammar), frequent_suffixes(basis.forest, SUFFIXES)
     facts = WordFacts(basis.frequent, ends, basis.vectors).of(basis.forest.words)
     with Charts(spilled) as charts, threadpool_limits(1, "blas"):

@@ -49,7 +49,9 @@ class ChartExamples:
         return record, padded_codes(self.facts[:, record.words], tags)
 
     def gradient(self, record: Record, item: Singles, edge: Singles) -> Gradient:
-        """The gradient of log p(target | x), with the margin, of the scores g, which change."""
+        """Compute the gradient of log p(target | x), with the margin, by the scores g, which
+        change.
+        """
         trust, n = np.float32(self.trust), len(record.words)
         item += MARGIN * ~record.target.item
         edge += trust * record.view.edge

@@ -155,8 +155,9 @@ class Learner:
 
 @njit(cache=True, nogil=True)
 def scattered(sums, n, width, out):  # type: ignore[no-untyped-def]
-    """The gradient of words' rows, (n, POSITIONS · H), from that of the sums of rows; what is
-    beside the sentence goes to the rows that it has."""
+    """Compute the gradient of words' rows, (n, POSITIONS · H), from that of the sums of rows.
+    Places beside the sentence have rows of their own.
+    """
     gradient, moved = out
     result = np.zeros((n, len(_BESIDE) * width), np.float32)
     tag, suffix = gradient.tag[len(gradient.tag) - 1], gradient.suffix[0]
@@ -177,7 +178,7 @@ def scattered(sums, n, width, out):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def _backward(h, gradient, weight, of_weight, below):  # type: ignore[no-untyped-def]
-    """of_weight += gradient · relu(h), and below = gradient · weight where h > 0."""
+    """Add gradient · relu(h) to of_weight, and set below to gradient · weight where h > 0."""
     zero = np.float32(0.0)
     for x in range(len(h)):
         positive = h[x] > zero
@@ -187,7 +188,9 @@ def _backward(h, gradient, weight, of_weight, below):  # type: ignore[no-untyped
 
 @njit(cache=True, nogil=True)
 def sums_gradient(chart, head, sums, hidden, rows, gradient, out):  # type: ignore[no-untyped-def]
-    """The gradient of the sums of rows; that of the tables label, rule and length is added."""
+    """Compute the gradient of the sums of rows, and add that of the tables label, rule and
+    length.
+    """
     of_symbol, of_rule = rows
     of_item, of_edge = gradient
     tables, moved = out
@@ -239,7 +242,7 @@ def add_rows(table, rows, gradient, moved):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def adagrad(table, gradient, squares, moved, rate):  # type: ignore[no-untyped-def]
-    """One step upwards of the rows that moved, whose gradient is zero afterwards."""
+    """Take one step upwards in the rows that moved, and set their gradient to zero."""
     zero = np.float32(0.0)
     for r in range(len(table)):
         if not moved[r]:

@@ -43,7 +43,9 @@ class Charting:
         self._forest, self._grammar, self._heads = forest, grammar, heads
 
     def spill(self, model: Model, trees: Longs, path: Path) -> Spilled:
-        """The records of trees under a model, in a file; trees without a chart are left out."""
+        """Write the records of trees under a model into a file. Trees without a chart are left
+        out.
+        """
         work = _Under(model, self._grammar, self._heads)
         spill = Spill(path)
         for tree in trees.tolist():
@@ -71,7 +73,7 @@ class _Under:
         self._chains = chains_of(grammar)
 
     def record(self, forest: Forest, tree: int) -> Record | None:
-        """The record of a tree; None where the model's own grammar does not span its words."""
+        """Make the record of a tree; None if the model's own grammar does not span its words."""
         nodes = slice(forest.tree_start[tree], forest.tree_start[tree + 1])
         words = forest.word[nodes][forest.is_leaf[nodes]]
         forms = tuple(forest.words[x] for x in words)

@@ -94,7 +94,7 @@ class LayerTraining:
 
 
 def frequent_words(forest: Forest, times: Ints) -> frozenset[str]:
-    """Words with features of their own, where each tree counts so many times."""
+    """Choose the words with features of their own, where each tree counts so many times."""
     leaves = np.flatnonzero(forest.is_leaf)
     counts = np.bincount(forest.word[leaves], times[forest.tree[leaves]], len(forest.words))
     return frozenset(forest.words[x] for x in np.flatnonzero(counts >= FREQUENT))

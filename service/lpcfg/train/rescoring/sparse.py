@@ -104,7 +104,9 @@ def update(chart, text, names, gradient, table, step):  # type: ignore[no-untype
 
 @njit(cache=True, nogil=True)
 def _step(slots, count, gradient, table, step):  # type: ignore[no-untyped-def]
-    """One step upwards in these slots, but for those without a sum of squares: not selected."""
+    """Take one step upwards in these slots. Slots without a sum of squares are not selected, so
+    they stay.
+    """
     rate, decay = np.float32(step[0]), np.float32(step[1])
     for f in range(count):
         s = slots[f]

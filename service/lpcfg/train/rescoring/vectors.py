@@ -21,7 +21,7 @@ def learn_vectors(
     threads: int,
     stage: Stage,
 ) -> Vectors:
-    """Eigenwords of the treebank's sentences and of files of raw text.
+    """Learn eigenwords from the treebank's sentences and from files of raw text.
 
     Kept are those that the treebank's words look up, and the most frequent of the others.
     """
