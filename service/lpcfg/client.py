@@ -30,6 +30,7 @@ from lpcfg.protocol.schemas import (
     ParseResponse,
     Problem,
     SimilarityResponse,
+    TagResponse,
     TokensInput,
     TreesResponse,
 )
@@ -278,6 +279,16 @@ class Client(_Client):
         body = _without_none({**_sentences(given), "model": model})
         return self._post("/v1/dependencies", body, DependenciesResponse)
 
+    def tag(
+        self,
+        given: Given,
+        *,
+        model: str | None = None,
+    ) -> TagResponse:
+        """Tag the words of a text, or of a list of sentences."""
+        body = _without_none({**_sentences(given), "model": model})
+        return self._post("/v1/tag", body, TagResponse)
+
     def batch(
         self,
         sentences: Iterable[OneSentence],
@@ -414,6 +425,16 @@ class AsyncClient(_Client):
         """Parse a text, or a list of sentences, into dependency trees."""
         body = _without_none({**_sentences(given), "model": model})
         return await self._post("/v1/dependencies", body, DependenciesResponse)
+
+    async def tag(
+        self,
+        given: Given,
+        *,
+        model: str | None = None,
+    ) -> TagResponse:
+        """Tag the words of a text, or of a list of sentences."""
+        body = _without_none({**_sentences(given), "model": model})
+        return await self._post("/v1/tag", body, TagResponse)
 
     async def batch(
         self,

@@ -38,6 +38,11 @@ class Settings(BaseSettings):
         min_length=1,
         description="dependency model served; by default `en-dep` where the store has it",
     )
+    tagger: str | None = Field(
+        None,
+        min_length=1,
+        description="tagging model that /v1/tag answers with; without it there is none",
+    )
     model_store: str = Field(
         default_factory=_default_store,
         min_length=1,

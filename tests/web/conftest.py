@@ -11,6 +11,8 @@ from benchmarks.serving import Process
 from fastapi.testclient import TestClient
 
 from lpcfg.parsing.parser import Parser
+from lpcfg.sequences import training as tag_training
+from lpcfg.sequences.training import Config, estimator_of
 from lpcfg.settings import Settings
 from lpcfg.train.config import TrainingConfig
 from lpcfg.train.pipeline import train_and_publish
@@ -73,9 +75,17 @@ def measure(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def process(store: Path, measure: Path) -> Iterator[Process]:
+def tagger(store: Path) -> str:
+    """The name of a tagging model in the store beside `small`."""
+    config = Config(estimator_of("spectral", states=4))
+    tag_training.train_and_publish(TREES, config, store=store, name="tags", dev={})
+    return "tags"
+
+
+@pytest.fixture(scope="session")
+def process(store: Path, measure: Path, tagger: str) -> Iterator[Process]:
     """The service in a process of its own, which computes every answer anew."""
-    with Process("small", store, cache_bytes=0, similarity_file=measure) as running:
+    with Process("small", store, cache_bytes=0, similarity_file=measure, tagger=tagger) as running:
         yield running.ready()
 
 

@@ -223,6 +223,19 @@ class DependenciesRequest(_Sentences):
     )
 
 
+class TagRequest(_Sentences):
+    """Sentences to tag: as text or tokens, with tags that are known, without constraints."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {"text": "The cat sat on the mat. It slept."},
+                {"sentences": [{"id": "s2", "tokens": ["Cats", "sleep"], "tags": ["NNS", None]}]},
+            ]
+        }
+    )
+
+
 class MarginalsRequest(_Sentences):
     """One sentence: a `text` with words, read as one sentence, or `sentences` with one entry."""
 
@@ -445,6 +458,37 @@ class DependenciesResponse(_Answer):
 
     model: ModelVersion
     sentences: list[DependencySentence]
+
+
+class TaggedToken(_Answer):
+    """A token with its tag and the tag's probability."""
+
+    text: str = Field(examples=["cat"])
+    start: Offset = Field(examples=[4])
+    end: Offset = Field(examples=[7])
+    tag: str = Field(examples=["NN"])
+    probability: float = Field(examples=[0.993])
+
+
+class TaggedSentence(_Answer):
+    """The tags of one sentence. A failed one has a `reason`."""
+
+    id: int | str | None
+    status: Literal["tagged", "failed"]
+    reason: str | None
+    text: str | None
+    tokens: list[TaggedToken]
+    log_probability: float | None = Field(
+        description="log p(sentence); null where each word was tagged by itself"
+    )
+    sign: int | None = Field(examples=[1])
+
+
+class TagResponse(_Answer):
+    """One answer for each sentence, in order."""
+
+    model: ModelVersion
+    sentences: list[TaggedSentence]
 
 
 class SpanAnswer(_Answer):

@@ -5,6 +5,7 @@ http/observe.py             ids, traces, metrics, logs, protective headers
 ├── endpoints/dependencies.py   dependency trees
 ├── endpoints/batch.py      the same for each line of a batch
 ├── endpoints/similarity.py pairs of sentences
+├── endpoints/tag.py        tags alone
 ├── endpoints/status.py     models, health, metrics, reloading
 ├── endpoints/reference.py  /docs
 └── endpoints/files.py      the web page
@@ -20,7 +21,7 @@ from threadpoolctl import threadpool_limits
 
 from lpcfg.settings import Settings
 from lpcfg.web.endpoints import compute as routes
-from lpcfg.web.endpoints import dependencies, reference, similarity, status
+from lpcfg.web.endpoints import dependencies, reference, similarity, status, tag
 from lpcfg.web.endpoints.files import page_routes
 from lpcfg.web.http import problems
 from lpcfg.web.http.bodies import GuardedRoute
@@ -35,7 +36,7 @@ _OFFSETS = (
     "constituents, constraints and spans count tokens; `start_char` and `end_char` beside them "
     "count code points."
 )
-_ROUTERS = (routes.router, similarity.router, dependencies.router, status.router)
+_ROUTERS = (routes.router, similarity.router, dependencies.router, tag.router, status.router)
 
 
 def create_app(settings: Settings) -> FastAPI:

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from lpcfg.dependencies.parser import DependencyParser
 from lpcfg.engine.pruned.decode import OBJECTIVES
@@ -14,7 +14,11 @@ from lpcfg.parsing.parser import Parser
 from lpcfg.parsing.readout import Labels
 from lpcfg.parsing.results import Options, Sentence
 from lpcfg.protocol.schemas import ModelDetails
+from lpcfg.sequences.tagger import SequenceTagger
 from lpcfg.web.http.problems import Refused
+
+Other = TypeVar("Other", DependencyParser, SequenceTagger)
+"""What answers for a model of another kind."""
 
 # Before a model is ready, every path of the engine runs once, so that no request waits for
 # compilation: a word, a clause, a long sentence, and tokens that no grammar joins.
@@ -49,7 +53,11 @@ class Models:
     """Models by name. The first is the default."""
 
     def __init__(
-        self, references: Iterable[str], store: str, dependencies: str | None = None
+        self,
+        references: Iterable[str],
+        store: str,
+        dependencies: str | None = None,
+        tagger: str | None = None,
     ) -> None:
         """Check that the models exist, which is quick. `load` makes them ready."""
         self._store = store
@@ -65,23 +73,25 @@ class Models:
         self._served: dict[str, Served] = {}
         self._wanted_dependencies = _dependency_model(dependencies, store)
         self._dependencies: DependencyParser | None = None
+        self._wanted_tagger = None if tagger is None else str(resolve(tagger, store))
+        self._tagger: SequenceTagger | None = None
 
     @property
     def ready(self) -> bool:
         """True once every model is loaded."""
         has_all = len(self._served) == len(self._wanted)
-        return has_all and (self._wanted_dependencies is None or self._dependencies is not None)
+        has_dependencies = self._wanted_dependencies is None or self._dependencies is not None
+        return has_all and has_dependencies and (self._wanted_tagger is None or bool(self._tagger))
 
     def __iter__(self) -> Iterator[Served]:
         return iter(self._served.values())
 
     @property
     def references(self) -> list[Reference]:
-        """The versions that are served, dependency model included."""
+        """The versions that are served, dependency and tagging models included."""
         found = [one.reference for one in self]
-        if self._dependencies is not None and self._dependencies.reference is not None:
-            found.append(self._dependencies.reference)
-        return found
+        others = (self._dependencies, self._tagger)
+        return [*found, *(one.reference for one in others if one and one.reference)]
 
     async def load(self) -> None:
         """Load every model. Call this on a thread, not on the event loop."""
@@ -92,6 +102,8 @@ class Models:
             self._dependencies = await asyncio.to_thread(
                 _load_dependencies, self._wanted_dependencies, self._store
             )
+        if self._wanted_tagger is not None:
+            self._tagger = await asyncio.to_thread(_load_tagger, self._wanted_tagger, self._store)
 
     async def reload(self, name: str) -> Served:
         """Replace a model by the newest version in the store. If this fails, keep the old version.
@@ -105,21 +117,11 @@ class Models:
 
     def dependencies(self, name: str | None) -> tuple[DependencyParser, dict[str, Any]]:
         """Return the dependency parser, and what answers say of its model."""
-        parser = self._dependencies
-        if parser is None or parser.reference is None:
-            raise Refused(
-                "not-found",
-                "expected a service with a dependency model, got one without: start it with "
-                "LPCFG_DEPENDENCIES set to the name of one in its store",
-            )
-        one = parser.reference
-        if name not in (None, one.name, str(one)):
-            raise InputError(
-                f"expected the dependency model {one}, which is served, got {name!r}: name it, or "
-                "none",
-                pointer="/model",
-            )
-        return parser, {"name": one.name, "version": one.version, "hash": one.hash}
+        return _only(self._dependencies, name, "dependency", "LPCFG_DEPENDENCIES")
+
+    def tagger(self, name: str | None) -> tuple[SequenceTagger, dict[str, Any]]:
+        """Return the tagger, and what answers say of its model."""
+        return _only(self._tagger, name, "tagging", "LPCFG_TAGGER")
 
     def at(self, name: str) -> Served:
         """Return the model with the name in a path."""
@@ -149,6 +151,23 @@ class Models:
         return found
 
 
+def _only(served: Other | None, name: str | None, kind: str, setting: str) -> tuple[Other, Any]:
+    """Return the one model of a kind, if it is served and named, or not named."""
+    if served is None or served.reference is None:
+        raise Refused(
+            "not-found",
+            f"expected a service with a {kind} model, got one without: start it with {setting} "
+            "set to the name of one in its store",
+        )
+    one = served.reference
+    if name not in (None, one.name, str(one)):
+        raise InputError(
+            f"expected the {kind} model {one}, which is served, got {name!r}: name it, or none",
+            pointer="/model",
+        )
+    return served, {"name": one.name, "version": one.version, "hash": one.hash}
+
+
 def _dependency_model(name: str | None, store: str) -> str | None:
     """Find the dependency model to serve. Raise if one is asked for that the store lacks."""
     try:
@@ -163,6 +182,13 @@ def _load_dependencies(reference: str, store: str) -> DependencyParser:
     parser = DependencyParser.load(reference, store)
     parser.parse(_WARMING)
     return parser
+
+
+def _load_tagger(reference: str, store: str) -> SequenceTagger:
+    tagger = SequenceTagger.load(reference, store)
+    for tokens in _WARMING:
+        tagger.tag(Sentence(tokens))
+    return tagger
 
 
 def _load(reference: str, store: str, default: bool) -> Served:

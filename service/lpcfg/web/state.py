@@ -63,6 +63,7 @@ class Service:
                 (settings.model, *(settings.models or ())),
                 settings.model_store,
                 settings.dependencies,
+                settings.tagger,
             ),
             admission,
             cache,

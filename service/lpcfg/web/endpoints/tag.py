@@ -1,0 +1,79 @@
+"""POST /v1/tag: for each token its tag, and how sure the model is."""
+
+import json
+from functools import partial
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Request
+from starlette.responses import Response
+
+from lpcfg.cancel import Stop
+from lpcfg.errors import InputError
+from lpcfg.parsing.results import Sentence
+from lpcfg.protocol.schemas import TagRequest, TagResponse
+from lpcfg.sequences.tagger import SequenceTagger
+from lpcfg.sequences.to_json import tagged_json
+from lpcfg.web.endpoints import inputs
+from lpcfg.web.endpoints.compute import PROBLEMS, admit
+from lpcfg.web.endpoints.tasks import Answer, encoded, located
+from lpcfg.web.http.bodies import GuardedRoute
+from lpcfg.web.http.keys import BEARER
+from lpcfg.web.http.problems import documented
+from lpcfg.web.scheduling.work import Task
+from lpcfg.web.state import Service, service_of
+
+router = APIRouter(prefix="/v1", route_class=GuardedRoute, dependencies=[Depends(BEARER)])
+_EACH, _WORD = 1e-4, 1e-4
+"""Seconds of CPU for a sentence, and for a word."""
+
+
+@router.post(
+    "/tag",
+    response_model=TagResponse,
+    responses={**PROBLEMS, **documented("not-found")},
+    summary="Tag text or sentences",
+)
+async def tag(
+    body: TagRequest,
+    request: Request,
+    service: Annotated[Service, Depends(service_of)],
+) -> Response:
+    """Tag the words of each sentence, in order. A sentence without tokens has failed.
+
+    Tags that come with tokens stay, and help to find the others.
+    """
+    settings, stop = service.settings, service.stop()
+    tagger, version = service.models.tagger(body.model)
+    admit(service, request, body.text, body.sentences)
+
+    def prepare() -> list[Task[Answer]]:
+        sentences = inputs.sentences_of(body.text, body.sentences, settings, stop)
+        return [
+            Task(
+                partial(_answered, tagger, one, f"/sentences/{number}", stop),
+                _EACH + _WORD * len(one.tokens),
+            )
+            for number, one in enumerate(sentences)
+        ]
+
+    estimate = inputs.estimate(body.text, body.sentences, settings)
+    answers = await service.compute(request, prepare, estimate, stop)
+    service.metrics.count("/v1/tag", [one.tokens for one in answers])
+    parts = b",".join(one.body for one in answers)
+    model = json.dumps(version).encode()
+    return Response(
+        b'{"model":' + model + b',"sentences":[' + parts + b"]}", media_type="application/json"
+    )
+
+
+def _answered(tagger: SequenceTagger, sentence: Sentence, pointer: str, stop: Stop) -> Answer:
+    stop.check()
+    with located(pointer):
+        inputs.check_tags(sentence, tagger.tags)
+        if sentence.constraints:
+            raise InputError(
+                "expected tokens without constraints, got some: a tagger uses none, leave them out",
+                pointer="/constraints",
+            )
+        found = tagger.tag(sentence) if sentence.tokens else None
+    return Answer(encoded(tagged_json(sentence, found)), len(sentence.tokens))
