@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 # The room first: its import sets the name `train` of this package, which is the function after it.
 import lpcfg.train  # noqa: F401
-from lpcfg.api.functions import load, train
+from lpcfg.api.functions import load, load_dependencies, train
 
 if TYPE_CHECKING:
     from lpcfg.client import AsyncClient, Client, ServiceError
+    from lpcfg.dependencies.parser import DependencyParser
     from lpcfg.errors import (
         DeadlineError,
         GrammarError,
@@ -42,6 +43,7 @@ __all__ = [
     "AsyncClient",
     "Client",
     "DeadlineError",
+    "DependencyParser",
     "GrammarError",
     "InputError",
     "LimitError",
@@ -59,12 +61,14 @@ __all__ = [
     "TreebankError",
     "__version__",
     "load",
+    "load_dependencies",
     "train",
 ]
 
 _HOMES = {
     "AsyncClient": "lpcfg.client",
     "Client": "lpcfg.client",
+    "DependencyParser": "lpcfg.dependencies.parser",
     "ServiceError": "lpcfg.client",
     "Model": "lpcfg.models.model",
     "Parser": "lpcfg.parsing.parser",

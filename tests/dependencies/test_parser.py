@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lpcfg.dependencies import evaluation, training
+from lpcfg.dependencies import conllu, evaluation, training
 from lpcfg.dependencies.arcs import Arcs
 from lpcfg.dependencies.evaluation import calibration_error
 from lpcfg.dependencies.model import from_bundle, to_bundle
@@ -14,6 +14,7 @@ from lpcfg.dependencies.parser import DependencyParser
 from lpcfg.dependencies.publishing import publish
 from lpcfg.errors import InputError, StoreError, TrainingError
 from lpcfg.models.store.files import Bundle
+from lpcfg.parsing.results import Sentence
 from tests.dependencies import small, trees
 
 
@@ -77,6 +78,30 @@ def test_only_the_root_has_the_relation_root(parser: DependencyParser) -> None:
 def test_a_sentence_without_words_is_refused(parser: DependencyParser) -> None:
     with pytest.raises(InputError, match="got none in sentence 2"):
         parser.parse([["a"], []])
+
+
+def test_text_and_tokens_give_the_same_tree(parser: DependencyParser) -> None:
+    [of_text] = parser("The dog saw a cat.")
+    [of_tokens] = parser.parse([["The", "dog", "saw", "a", "cat", "."]])
+    assert of_text.arcs.heads == of_tokens.arcs.heads
+    assert of_text.probabilities == of_tokens.probabilities
+    assert [(token.start, token.end) for token in of_text.tokens][:2] == [(0, 3), (4, 7)]
+    assert [token.start for token in of_tokens.tokens] == [None] * 6
+
+
+def test_an_answer_prints_as_conllu_that_reads_back(parser: DependencyParser) -> None:
+    [found] = parser("The dog saw a cat.")
+    [read] = conllu.read_string(f"{found}\n\n")
+    assert read.text == "The dog saw a cat."
+    assert read.arcs.heads == found.arcs.heads
+    assert read.arcs.labels == found.arcs.labels
+
+
+def test_tags_and_constraints_are_refused(parser: DependencyParser) -> None:
+    with pytest.raises(InputError, match="expected tokens without tags"):
+        parser.parse([Sentence(["Go"], tags=["VB"])])
+    with pytest.raises(InputError, match="expected tokens without constraints"):
+        parser.parse([Sentence(["Go"], constraints=[(0, 1, "NP")])])
 
 
 def test_tree_probabilities_say_why_there_is_none(parser: DependencyParser) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from lpcfg.api.trained import TrainedModel
+    from lpcfg.dependencies.parser import DependencyParser
     from lpcfg.parsing.parser import Parser
     from lpcfg.text.files import Source
     from lpcfg.train.config import TrainingConfig
@@ -34,6 +35,23 @@ def load(model: str = "en", *, store: str | Path | None = None) -> "Parser":
     from lpcfg.settings import read_settings
 
     return Parser.load(model, store or read_settings().model_store)
+
+
+def load_dependencies(
+    model: str = "en-dep", *, store: str | Path | None = None
+) -> "DependencyParser":
+    """Load a stored dependency model, verify every file of it, and return its parser.
+
+    Models and stores are named as `lpcfg.load` names them.
+
+    >>> (found,) = lpcfg.load_dependencies()("Cats sleep.")
+    >>> found.arcs.heads
+    (2, 0, 2)
+    """
+    from lpcfg.dependencies.parser import DependencyParser
+    from lpcfg.settings import read_settings
+
+    return DependencyParser.load(model, store or read_settings().model_store)
 
 
 def train(

@@ -132,7 +132,7 @@ def parse(
     CoNLL-U that is given keeps its comments and rows; heads, relations and tags are the model's.
     """
     from lpcfg.dependencies import conllu
-    from lpcfg.dependencies.to_json import parsed_conllu, parsed_json
+    from lpcfg.dependencies.to_json import parsed_json
 
     parser = _parser(model, store)
     if form is Input.CONLLU:
@@ -147,11 +147,11 @@ def parse(
         given = read.sentence
         if not given.tokens:
             note(f"sentence {read.number}: failed: it has no words")
-        [answer] = parser.parse([given.tokens], [given.offsets or ()]) if given.tokens else [None]
+        [answer] = parser.parse(given) if given.tokens else [None]
         if json or output is Output.JSON:
             result_json(parsed_json(answer, text=given.text))
         elif answer is not None:
-            _print(parsed_conllu(answer, given.text))
+            _print(answer.conllu())
 
 
 @app.command(

@@ -7,12 +7,12 @@ right heads. Relations and tags are the likeliest of every word, given the tree.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from lpcfg.cancel import Stop
-from lpcfg.dependencies import eisner
+from lpcfg.dependencies import conllu, eisner
 from lpcfg.dependencies.arcs import ROOT_RELATION, Arcs
 from lpcfg.dependencies.model import DependencyModel, from_bundle
 from lpcfg.dependencies.network import (
@@ -28,11 +28,31 @@ from lpcfg.dependencies.network import (
 from lpcfg.errors import InputError
 from lpcfg.grammar.tables import Doubles, Longs, Singles
 from lpcfg.models.store.versions import Reference, load
+from lpcfg.parsing.results import Sentence
+from lpcfg.parsing.sentences import Given, sentences_of
 
 TOGETHER = 16
 """Sentences that go through the network's layers at once; more are no faster."""
 
-Offsets = tuple[tuple[int, int], ...]
+
+class Attached(NamedTuple):
+    """A token with its head, and how sure the model is of what it says.
+
+    `head` is the number of the head's token, counted from 1; 0 says that the token is the root.
+    `probability` is of head and relation together. `start` and `end` are None where the sentence
+    came as tokens.
+    """
+
+    text: str
+    start: int | None
+    end: int | None
+    tag: str
+    xpos: str | None
+    tag_probability: float
+    head: int
+    relation: str
+    head_probability: float
+    probability: float
 
 
 @dataclass(frozen=True)
@@ -41,6 +61,7 @@ class ParsedArcs:
 
     Of word m, element m − 1: `head_probabilities` is of the head, `probabilities` of head and
     relation together, `tag_probabilities` of the tag. `log_probability` is log p(tree | sentence).
+    Printed, it is CoNLL-U.
     """
 
     arcs: Arcs
@@ -48,10 +69,49 @@ class ParsedArcs:
     probabilities: tuple[float, ...]
     tag_probabilities: tuple[float, ...]
     log_probability: float
+    text: str | None = None
+
+    @property
+    def tokens(self) -> tuple[Attached, ...]:
+        """Return the tokens in order, each with its head, relation, tag and probabilities."""
+        arcs = self.arcs
+        found = []
+        for m, word in enumerate(arcs.words):
+            upos, _, xpos = arcs.tags[m].partition("|")
+            start, end = arcs.offsets[m] if arcs.offsets else (None, None)
+            found.append(
+                Attached(
+                    *(word, start, end, upos, xpos or None, self.tag_probabilities[m]),
+                    *(arcs.heads[m], arcs.labels[m]),
+                    *(self.head_probabilities[m], self.probabilities[m]),
+                )
+            )
+        return tuple(found)
+
+    def conllu(self) -> conllu.Sentence:
+        """Return the tree as a sentence of CoNLL-U; MISC says how sure head and relation are."""
+        plain = conllu.sentence_of(self.arcs, self.text)
+        rows = []
+        for row, probability in zip(plain.rows, self.probabilities, strict=True):
+            misc = [] if row[conllu.MISC] == "_" else [row[conllu.MISC]]
+            misc = sorted([*misc, f"Probability={probability:.4f}"])
+            rows.append((*row[: conllu.MISC], "|".join(misc)))
+        return conllu.Sentence(plain.comments, tuple(rows))
+
+    def __str__(self) -> str:
+        return conllu.write([self.conllu()]).rstrip("\n")
 
 
 class DependencyParser:
-    """A model that parses. Safe to use from several threads."""
+    """A stored dependency model that parses. Safe to use from several threads.
+
+    >>> parser = lpcfg.load_dependencies("en-dep")
+    >>> (found,) = parser("The dog barked.")
+    >>> [(token.text, token.head, token.relation) for token in found.tokens]
+    [('The', 2, 'det'), ('dog', 3, 'nsubj'), ('barked', 0, 'root'), ('.', 3, 'punct')]
+    >>> all(0 < token.probability <= 1 for token in found.tokens)
+    True
+    """
 
     def __init__(self, model: DependencyModel, reference: Reference | None = None) -> None:
         self.model = model
@@ -63,18 +123,21 @@ class DependencyParser:
         stored = load(reference, store)
         return cls(from_bundle(stored), stored.reference)
 
-    def parse(
-        self,
-        sentences: Sequence[Sequence[str]],
-        offsets: Sequence[Offsets] | None = None,
-        stop: Stop | None = None,
-    ) -> list[ParsedArcs]:
-        """Parse sentences of at least one word each, in order."""
-        result = []
-        for number, found in enumerate(self._computed(sentences, stop)):
-            places = offsets[number] if offsets else ()
-            result.append(self._read_out(tuple(sentences[number]), found, places))
-        return result
+    def __call__(self, given: Given) -> list[ParsedArcs]:
+        """Parse text of any number of sentences, or sentences one by one."""
+        return self.parse(given)
+
+    def parse(self, given: Given, *, stop: Stop | None = None) -> list[ParsedArcs]:
+        """Parse sentences of at least one word each, in order.
+
+        Text is cut into sentences and tokens; a list has a string, a list of tokens or an
+        `lpcfg.Sentence` for each sentence. Tags and constraints are refused: the model uses none.
+        """
+        sentences = sentences_of(given)
+        for number, sentence in enumerate(sentences):
+            check_plain(sentence, number)
+        found = self._computed([one.tokens for one in sentences], stop)
+        return [self._read_out(one, parts) for one, parts in zip(sentences, found, strict=True)]
 
     def arc_scores(self, sentences: Sequence[Sequence[str]]) -> list[Doubles]:
         """Compute the scores of all arcs of every sentence: log p(tree | sentence) is their sum
@@ -138,7 +201,8 @@ class DependencyParser:
             states = [(p, states) for p, _, states, _ in parts]
             yield _Computed(score * self.model.sharpness, tags, states)
 
-    def _read_out(self, words: tuple[str, ...], found: "_Computed", offsets: Offsets) -> ParsedArcs:
+    def _read_out(self, sentence: Sentence, found: "_Computed") -> ParsedArcs:
+        words = tuple(sentence.tokens)
         posterior, log_z = eisner.marginals(found.score)
         heads = eisner.best_tree(posterior)
         m = np.arange(1, len(words) + 1)
@@ -151,7 +215,7 @@ class DependencyParser:
             tuple(heads.tolist()),
             labels,
             tuple(self.model.tags[k] for k in tags),
-            offsets,
+            tuple(sentence.offsets or ()),
         )
         return ParsedArcs(
             arcs,
@@ -159,6 +223,7 @@ class DependencyParser:
             tuple((of_head * of_label).tolist()),
             tuple(of_tag.max(axis=1).tolist()),
             float(found.score[heads, m].sum() - log_z),
+            sentence.text,
         )
 
     def _relations(self, found: "_Computed", heads: Longs) -> tuple[tuple[str, ...], Doubles]:
@@ -183,6 +248,17 @@ class DependencyParser:
         score = np.exp(score - np.logaddexp.reduce(score, axis=1)[:, None])
         best = score.argmax(axis=1)
         return tuple(names[k] for k in best), score.max(axis=1)
+
+
+def check_plain(sentence: Sentence, number: int) -> None:
+    """Raise InputError for a sentence with tags or constraints, which dependency models ignore."""
+    for name in ("tags", "constraints"):
+        if getattr(sentence, name):
+            raise InputError(
+                f"expected tokens without {name}, got some: dependency models use none, leave "
+                "them out",
+                pointer=f"/sentences/{number}/{name}",
+            )
 
 
 @dataclass(frozen=True, eq=False)

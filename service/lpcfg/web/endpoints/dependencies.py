@@ -9,9 +9,8 @@ from starlette.responses import Response
 
 from lpcfg.cancel import Stop
 from lpcfg.dependencies import conllu
-from lpcfg.dependencies.parser import DependencyParser, ParsedArcs
-from lpcfg.dependencies.to_json import parsed_conllu, parsed_json
-from lpcfg.errors import InputError
+from lpcfg.dependencies.parser import DependencyParser, ParsedArcs, check_plain
+from lpcfg.dependencies.to_json import parsed_json
 from lpcfg.parsing.results import Sentence
 from lpcfg.protocol.schemas import DependenciesRequest, DependenciesResponse
 from lpcfg.web.endpoints import inputs
@@ -59,7 +58,7 @@ async def dependencies(
     def prepare() -> list[Task[Answer]]:
         sentences = inputs.sentences_of(body.text, body.sentences, settings, stop)
         for number, one in enumerate(sentences):
-            _check_plain(one, number)
+            check_plain(one, number)
         return [
             Task(partial(_answered, parser, one, stop, as_conllu), cost(len(one.tokens)))
             for one in sentences
@@ -88,19 +87,9 @@ def _answer_body(
 ) -> bytes:
     found: ParsedArcs | None = None
     if sentence.tokens:
-        [found] = parser.parse([sentence.tokens], [tuple(sentence.offsets or ())], stop)
+        [found] = parser.parse(sentence, stop=stop)
     if as_conllu:
         if found is None:
             return b"# failed: the sentence has no words\n"
-        return conllu.write([parsed_conllu(found, sentence.text)]).encode()
+        return conllu.write([found.conllu()]).encode()
     return encoded(parsed_json(found, text=sentence.text, identifier=sentence.id))
-
-
-def _check_plain(sentence: Sentence, number: int) -> None:
-    for name in ("tags", "constraints"):
-        if getattr(sentence, name):
-            raise InputError(
-                f"expected tokens without {name}, got some: dependency models use none, leave "
-                "them out",
-                pointer=f"/sentences/{number}/{name}",
-            )
