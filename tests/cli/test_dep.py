@@ -117,7 +117,7 @@ def test_a_model_of_the_other_kind_is_named(
     text.write_text("Go.", encoding="utf-8")
     code, _, err = run(capsys, "parse", "dep", str(text), "--store", str(store / "store"))
     assert code == 1
-    assert "expected a model of constituents, got one of kind `dependencies`" in err
+    assert "expected a model of kind `constituency`, found 'dependencies'" in err
 
 
 def test_parse_writes_arcs_of_a_constituency_tree_and_says_so(
