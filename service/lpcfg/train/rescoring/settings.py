@@ -21,7 +21,7 @@ class RescoringSettings:
 
     folds: int = 5
     trust: float = 0.5
-    bits: int = 21
+    bits: int = 22
     passes: int = 3
     width: int = 96
     hidden_passes: int = 2

@@ -27,10 +27,10 @@ class SparseSettings:
     """How the sparse part is learned: 2^bits weights, passes, AdaGrad's rate, L2; features seen in
     targets less than `least` times weigh nothing."""
 
-    bits: int = 21
+    bits: int = 22
     passes: int = 3
     rate: float = 0.05
-    decay: float = 0.01
+    decay: float = 0.2
     least: int = 2
 
 
