@@ -5,6 +5,7 @@ from numpy.random import Generator
 
 from lpcfg.engine.rescoring.hidden import LENGTHS, POSITIONS, Hidden
 from lpcfg.engine.rescoring.layer import Layer, Vectors
+from lpcfg.engine.rescoring.levels import rounded
 from lpcfg.engine.rescoring.names import HeadTable, Rows, labels_of
 from lpcfg.grammar.tables import Grammar
 
@@ -40,18 +41,17 @@ def random_hidden(
 
 
 def random_layer(grammar: Grammar, seed: int = 0, bits: int = 10) -> Layer:
-    """A layer with both parts, whose numbers half precision holds."""
+    """A layer with both parts, whose numbers bytes hold."""
     rng, rows, words = np.random.default_rng(seed), Rows.of(grammar), ("the", "dog", "cat", "a")
     hidden = random_hidden(rng, rows, width=4, dimensions=3, suffixes=2)
-    half = Hidden(*(table.astype(np.float16).astype(np.float32) for table in hidden))
-    weight = rng.normal(size=1 << bits).astype(np.float16).astype(np.float32) / 4
+    weight = rounded(rng.normal(size=1 << bits).astype(np.float32) / 4)
     return Layer(
         frequent=frozenset(words),
         heads=flat_heads(grammar),
         rows=rows,
         trust=0.5,
         weight=weight,
-        hidden=half,
+        hidden=Hidden(*map(rounded, hidden)),
         vectors=Vectors.of(words, rng.normal(size=(4, 3)).astype(np.float32)),
         suffixes=("the", "dog"),
     )

@@ -13,6 +13,7 @@ from lpcfg.engine.rescoring.chart import derivation_log, inside_outside, view
 from lpcfg.engine.rescoring.features import ITEM_FEATURES, item_slots, room_for_slots
 from lpcfg.engine.rescoring.hidden import POSITIONS, gathered, hidden_scores
 from lpcfg.engine.rescoring.layer import Layer, Rescorer, Vectors, WordFacts, padded_codes
+from lpcfg.engine.rescoring.levels import from_levels, rounded, to_levels
 from lpcfg.engine.rescoring.names import Rows, names_of
 from lpcfg.errors import GrammarError
 from tests.rescoring_twin import boundary_slots, enumerated, hidden_edge, hidden_item
@@ -125,6 +126,19 @@ def test_vectors_in_bytes_are_half_a_step_off_at_most() -> None:
     taken = found.take(np.array([0, 1, 2, 3]))
     assert np.abs(taken[:3] - table).max() <= np.abs(table).max() / 254 + 1e-7
     assert not taken[3].any()
+
+
+def test_tables_in_bytes_are_half_a_level_off_at_most() -> None:
+    table = np.random.default_rng(0).normal(size=(50, 7)).astype(np.float32)
+    levels = to_levels(table)
+    assert levels.table.dtype == np.int8
+    back, largest = from_levels(levels), float(np.abs(table).max())
+    roots = np.sign(table) * np.sqrt(np.abs(table) / largest)
+    # half of a step between square roots, and float32's rounding
+    assert np.abs(np.sign(back) * np.sqrt(np.abs(back) / largest) - roots).max() <= 0.5 / 127 + 1e-6
+    np.testing.assert_array_equal(rounded(back), back)
+    assert np.abs(back).max() == np.float32(largest)
+    assert not rounded(np.zeros(4, np.float32)).any()
 
 
 def test_rare_words_are_known_by_their_shape_and_end_alone() -> None:

@@ -1,4 +1,4 @@
-"""The rescoring layer as the store keeps it: half-precision tables, vectors of words in bytes."""
+"""The rescoring layer as the store keeps it: all tables and the vectors of words in bytes."""
 
 from typing import Any
 
@@ -8,10 +8,11 @@ from numpy.typing import NDArray
 from lpcfg.engine.rescoring.features import HASH
 from lpcfg.engine.rescoring.hidden import Hidden
 from lpcfg.engine.rescoring.layer import Layer, Vectors
+from lpcfg.engine.rescoring.levels import Levels, from_levels, to_levels
 from lpcfg.engine.rescoring.names import HeadTable, Rows, labels_of
 from lpcfg.errors import GrammarError
 from lpcfg.grammar.lexicon import Lexicon
-from lpcfg.grammar.tables import Grammar, frozen
+from lpcfg.grammar.tables import Grammar, Singles, frozen
 from lpcfg.grammar.tagging import FREQUENT
 from lpcfg.models.parts import Parts
 from lpcfg.models.store.files import join
@@ -22,8 +23,8 @@ LAYER_TENSORS = (
     *("weight", "heads.rank", "heads.rightmost", "vectors", "vectors.scale"),
     *(f"hidden.{name}" for name in Hidden._fields),
 )
-HALVES = 65504.0
-"""The largest number of half precision, which is the range of weights."""
+LARGEST = 65504.0
+"""Beyond any learned weight: the largest number of half precision."""
 LARGEST_SCALE = 1e3
 """Vectors of words have lengths around one."""
 
@@ -34,8 +35,9 @@ def check_layer(parts: Parts) -> None:
     `Layer` checks the shapes of its tables when it is made.
     """
     parts.integer(PREFIX + "hash", 0, (1 << 32) - 1)
-    parts.number(PREFIX + "trust", 0, HALVES)
-    parts.numbers(PREFIX + "weight", "F16", (None,), -HALVES, HALVES)
+    parts.number(PREFIX + "trust", 0, LARGEST)
+    parts.number(PREFIX + "largest.weight", 0, LARGEST)
+    parts.tensor(PREFIX + "weight", "I8", (None,))
     if "calibration" in parts.field("rescoring"):
         parts.number_lists(PREFIX + "calibration", least=2)
     _check_heads(parts)
@@ -46,7 +48,8 @@ def check_layer(parts: Parts) -> None:
         parts.numbers(PREFIX + "vectors.scale", "F32", (words,), 0, LARGEST_SCALE)
         for name in Hidden._fields:
             sizes = (None,) * (3 if name == "length" else 2)
-            parts.numbers(f"{PREFIX}hidden.{name}", "F16", sizes, -HALVES, HALVES)
+            parts.number(f"{PREFIX}largest.{name}", 0, LARGEST)
+            parts.tensor(f"{PREFIX}hidden.{name}", "I8", sizes)
 
 
 def _check_heads(parts: Parts) -> None:
@@ -64,19 +67,23 @@ def _check_heads(parts: Parts) -> None:
 
 def layer_parts(layer: Layer) -> tuple[Arrays, dict[str, object]]:
     """Return the arrays of a layer, and its description in the model's grammar file."""
+    weight = to_levels(layer.weight)
+    levels = {}
+    if layer.hidden is not None:
+        levels = {name: to_levels(table) for name, table in layer.hidden._asdict().items()}
     arrays: Arrays = {
-        "weight": layer.weight.astype(np.float16),
+        "weight": weight.table,
+        **{f"hidden.{name}": one.table for name, one in levels.items()},
         "heads.rank": layer.heads.rank.astype(np.int16),
         "heads.rightmost": layer.heads.rightmost.astype(np.uint8),
     }
     described: dict[str, object] = {
         "hash": HASH,
         "trust": layer.trust,
+        "largest": {name: one.largest for name, one in {"weight": weight, **levels}.items()},
         "head_labels": layer.heads.labels,
     }
-    if layer.hidden is not None and layer.vectors is not None:
-        tables = layer.hidden._asdict().items()
-        arrays |= {f"hidden.{name}": table.astype(np.float16) for name, table in tables}
+    if layer.vectors is not None:
         arrays |= {"vectors": layer.vectors.table, "vectors.scale": layer.vectors.scale}
         described |= {"suffixes": layer.suffixes, "words": layer.vectors.words}
     return {PREFIX + name: array for name, array in arrays.items()}, described
@@ -91,10 +98,14 @@ def layer_of(
             f"expected weights of features hashed as number {HASH}, got {described['hash']}: "
             "load the model with the version of lpcfg that trained it, or train it again"
         )
+    largest = described["largest"]
+
+    def table(name: str, folder: str = "") -> Singles:
+        return from_levels(Levels(tensors[PREFIX + folder + name], float(largest[name])))
+
     hidden = vectors = None
     if "words" in described:
-        tables = {name: tensors[f"{PREFIX}hidden.{name}"] for name in Hidden._fields}
-        hidden = Hidden(**{name: table.astype(np.float32) for name, table in tables.items()})
+        hidden = Hidden(*(table(name, "hidden.") for name in Hidden._fields))
         scale = tensors[PREFIX + "vectors.scale"]
         vectors = Vectors(tuple(described["words"]), tensors[PREFIX + "vectors"], scale)
     return Layer(
@@ -106,7 +117,7 @@ def layer_of(
         ),
         rows=Rows.of(grammar),
         trust=float(described["trust"]),
-        weight=tensors[PREFIX + "weight"].astype(np.float32),
+        weight=table("weight"),
         hidden=hidden,
         vectors=vectors,
         suffixes=tuple(described.get("suffixes", ())),

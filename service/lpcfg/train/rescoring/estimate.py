@@ -10,6 +10,7 @@ from threadpoolctl import threadpool_limits
 
 from lpcfg.engine.rescoring.hidden import Hidden
 from lpcfg.engine.rescoring.layer import Layer, Vectors, WordFacts, suffix
+from lpcfg.engine.rescoring.levels import rounded
 from lpcfg.engine.rescoring.names import HeadTable, Rows, names_of
 from lpcfg.grammar.tables import Grammar, Ints, Singles
 from lpcfg.train.data.treebank import Forest
@@ -94,9 +95,3 @@ def frequent_suffixes(forest: Forest, most: int) -> tuple[str, ...]:
     for word, count in zip(forest.words, times, strict=True):
         counts[suffix(word)] += count
     return tuple(sorted(counts, key=lambda end: (-counts[end], end))[:most])
-
-
-def rounded(table: Singles) -> Singles:
-    """Return the numbers as half precision holds them."""
-    result: Singles = table.astype(np.float16).astype(np.float32)
-    return result
