@@ -280,10 +280,7 @@ def test_nine_functions_in_ten_are_short() -> None:
 
 
 def test_kernels_are_typed_and_have_few_arguments() -> None:
-    """Compiled functions as well: every argument and result has a type, none has above ten.
-
-    Those of rescoring have no types yet; how many arguments they have is held there as well.
-    """
+    """Compiled functions as well: every argument and result has a type, none has above ten."""
     wrong = []
     for path, tree in sources().items():
         for node in ast.walk(tree):
@@ -291,7 +288,7 @@ def test_kernels_are_typed_and_have_few_arguments() -> None:
                 continue
             arguments = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
             typed = node.returns is not None and all(one.annotation for one in arguments)
-            if not (typed or "rescoring" in path.parts) or len(arguments) > 10:
+            if not typed or len(arguments) > 10:
                 wrong.append(f"service/lpcfg/{path}:{node.lineno} {node.name}")
     assert not wrong
 

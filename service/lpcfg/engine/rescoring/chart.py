@@ -5,8 +5,9 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from lpcfg.engine.pruned.kernels import best_tree
-from lpcfg.grammar.tables import Ints, Singles
+from lpcfg.engine.pruned.kernels import Chart, best_tree
+from lpcfg.engine.rescoring.names import Heads
+from lpcfg.grammar.tables import Doubles, Floats, Ints, Longs, Singles
 
 _LEAST = 1e-30
 """Posteriors below count as this much."""
@@ -26,7 +27,7 @@ class View(NamedTuple):
 
 
 @njit(cache=True, nogil=True)
-def view(chart, item, edge, heads, n):  # type: ignore[no-untyped-def]
+def view(chart: Chart, item: Doubles, edge: Doubles, heads: Heads, n: int) -> View:
     """Return the view of a chart with posteriors of items and edges over n words."""
     total, back = best_tree(chart, item, edge)
     root = len(total) - 1
@@ -41,7 +42,7 @@ def view(chart, item, edge, heads, n):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def find_heads(chart, back, heads):  # type: ignore[no-untyped-def]
+def find_heads(chart: Chart, back: Longs, heads: Heads) -> Ints:
     """Return the head word of every item, in its best derivation, whose edges are `back`."""
     items = len(chart.symbol)
     head, best = np.empty(items, np.int32), np.zeros(items, np.int32)
@@ -61,7 +62,7 @@ def find_heads(chart, back, heads):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def leaves_of(chart, back, root, n):  # type: ignore[no-untyped-def]
+def leaves_of(chart: Chart, back: Longs, root: int, n: int) -> Ints:
     """Return the item over every word in the best derivation below a root."""
     leaf, stack = np.empty(n, np.int32), np.empty(len(chart.symbol) + 1, np.int32)
     stack[0], size = root, 1
@@ -78,7 +79,7 @@ def leaves_of(chart, back, root, n):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def base_scores(chart, item, edge, n):  # type: ignore[no-untyped-def]
+def base_scores(chart: Chart, item: Doubles, edge: Doubles, n: int) -> tuple[Singles, Singles]:
     """Compute log of an edge's posterior over that of the item above, and of a root's posterior."""
     of_edge, of_root = np.empty(len(edge), np.float32), np.zeros(len(item), np.float32)
     for t in range(len(item)):
@@ -91,7 +92,9 @@ def base_scores(chart, item, edge, n):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def inside_outside(chart, item_score, edge_score, root_score, n):  # type: ignore[no-untyped-def]
+def inside_outside(
+    chart: Chart, item_score: Floats, edge_score: Floats, root_score: Floats, n: int
+) -> tuple[float, Doubles, Doubles]:
     """Compute log Z, and the posteriors of items and edges under p(d) ∝ exp of a derivation's
     scores.
     """
@@ -134,7 +137,7 @@ def inside_outside(chart, item_score, edge_score, root_score, n):  # type: ignor
 
 
 @njit(cache=True, nogil=True)
-def derivation_log(chart, chosen, item, edge):  # type: ignore[no-untyped-def]
+def derivation_log(chart: Chart, chosen: Ints, item: Doubles, edge: Doubles) -> float:
     """Compute log p(d | x) of a derivation from consistent posteriors: that of its root, times each
     edge's share of the item above it. It is −inf if an edge is missing, and never above 0.
     """
@@ -149,4 +152,4 @@ def derivation_log(chart, chosen, item, edge):  # type: ignore[no-untyped-def]
             if there[chart.left[e]] and there[chart.right[e]] and item[t] > 0.0:
                 share = edge[e] / item[t]
         total += np.log(share)
-    return min(total, 0.0)
+    return float(min(total, 0.0))

@@ -11,8 +11,14 @@ import zlib
 import numpy as np
 from numba import njit
 
-from lpcfg.engine.rescoring.names import mixed
-from lpcfg.grammar.tables import frozen
+from lpcfg.engine.pruned.kernels import Chart
+from lpcfg.engine.rescoring.names import Names, mixed
+from lpcfg.grammar.tables import Ints, Longs, Singles, frozen
+
+Text = tuple[Longs, Ints]
+"""A sentence's codes, and the heads of the items of its chart."""
+Room = tuple[Longs, Longs]
+"""Room for the numbers of an item's or edge's features, and for their slots."""
 
 PAD = 2
 """Codes beside the sentence's ends: the word at p has column p + PAD."""
@@ -50,7 +56,7 @@ def length_bucket(words: int) -> int:
 
 
 @njit(cache=True, nogil=True)
-def _slots(numbers, label, mask, out, count):  # type: ignore[no-untyped-def]
+def _slots(numbers: Longs, label: int, mask: int, out: Longs, count: int) -> None:
     """Return the slots of features whose numbers, but for the label's code, are given."""
     for f in range(count):
         x = numbers[f] + label
@@ -62,7 +68,7 @@ def _slots(numbers, label, mask, out, count):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _cell(codes, i, k, out):  # type: ignore[no-untyped-def]
+def _cell(codes: Longs, i: int, k: int, out: Longs) -> None:
     """Return the features that all items over [i, k), more words than one, have in common."""
     word, tag, suffix = codes[WORD], codes[TAG], codes[SUFFIX]
     before, first, last, after = i + PAD - 1, i + PAD, k + PAD - 1, k + PAD
@@ -92,7 +98,7 @@ def _cell(codes, i, k, out):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _head(codes, i, k, head, out):  # type: ignore[no-untyped-def]
+def _head(codes: Longs, i: int, k: int, head: int, out: Longs) -> None:
     """Return the features of an item's head."""
     word, tag = codes[WORD], codes[TAG]
     before, after, at = i + PAD - 1, k + PAD, head + PAD
@@ -107,7 +113,7 @@ def _head(codes, i, k, head, out):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _over_word(codes, i, out):  # type: ignore[no-untyped-def]
+def _over_word(codes: Longs, i: int, out: Longs) -> None:
     """Return the features that all items over one word have in common."""
     word, tag, suffix = codes[WORD], codes[TAG], codes[SUFFIX]
     at, key = i + PAD, _KEYS[32:]
@@ -135,7 +141,14 @@ def _over_word(codes, i, out):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _edge(codes, span, heads, label, rule, out):  # type: ignore[no-untyped-def]
+def _edge(
+    codes: Longs,
+    span: tuple[int, int, int],
+    heads: tuple[int, int],
+    label: int,
+    rule: int,
+    out: Longs,
+) -> None:
     """Write the features of an edge over span = (i, j, k) with its children's heads. Its rule with
     marks, which is feature 1, is left out; features of the parent's label alone take back the rule.
     """
@@ -177,7 +190,9 @@ def _edge(codes, span, heads, label, rule, out):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def item_slots(chart, t, text, names, room, mask, fresh):  # type: ignore[no-untyped-def]
+def item_slots(
+    chart: Chart, t: int, text: Text, names: Names, room: Room, mask: int, fresh: bool
+) -> int:
     """Write the slots of item t's features, and return how many; `fresh` at a new span."""
     numbers, slots = room
     codes, head = text
@@ -196,7 +211,9 @@ def item_slots(chart, t, text, names, room, mask, fresh):  # type: ignore[no-unt
 
 
 @njit(cache=True, nogil=True)
-def edge_slots(chart, t, e, text, names, room, mask):  # type: ignore[no-untyped-def]
+def edge_slots(
+    chart: Chart, t: int, e: int, text: Text, names: Names, room: Room, mask: int
+) -> None:
     """Write the slots of the features of edge e, below item t."""
     numbers, slots = room
     codes, head = text
@@ -209,12 +226,12 @@ def edge_slots(chart, t, e, text, names, room, mask):  # type: ignore[no-untyped
 
 
 @njit(cache=True, nogil=True)
-def room_for_slots():  # type: ignore[no-untyped-def]
+def room_for_slots() -> Room:
     return np.empty(32, np.int64), np.empty(32, np.int64)
 
 
 @njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
-def _sum(weight, slots, count):  # type: ignore[no-untyped-def]
+def _sum(weight: Singles, slots: Longs, count: int) -> np.float32:
     total = np.float32(0.0)
     for f in range(count):
         total += weight[slots[f]]
@@ -222,7 +239,9 @@ def _sum(weight, slots, count):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def sparse_scores(chart, text, names, weight):  # type: ignore[no-untyped-def]
+def sparse_scores(
+    chart: Chart, text: Text, names: Names, weight: Singles
+) -> tuple[Singles, Singles]:
     """Compute g = w·f of every item and every edge; text = (codes, heads of items)."""
     mask, room = len(weight) - 1, room_for_slots()
     item, edge = np.empty(len(chart.symbol), np.float32), np.empty(len(chart.rule), np.float32)

@@ -10,8 +10,9 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
+from lpcfg.engine.pruned.kernels import Chart
 from lpcfg.engine.rescoring.features import PAD, length_bucket
-from lpcfg.grammar.tables import Singles, frozen
+from lpcfg.grammar.tables import Ints, Singles, frozen
 
 BESIDE = (
     *((0, -2), (0, -1), (0, 0), (0, 1)),  # an item's start i: i - 2, i - 1, i, i + 1
@@ -43,7 +44,7 @@ class Hidden(NamedTuple):
 
 
 @njit(cache=True, nogil=True)
-def gathered(by_word, n, width):  # type: ignore[no-untyped-def]
+def gathered(by_word: Singles, n: int, width: int) -> Singles:
     """Return the sums of rows: by_word (n + 2 PAD, POSITIONS · H) → (SUMS, n + 1, H)."""
     sums = np.zeros((SUMS, n + 1, width), np.float32)
     for p in range(len(_BESIDE)):
@@ -56,7 +57,7 @@ def gathered(by_word, n, width):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
-def _score(base, one, other, weight):  # type: ignore[no-untyped-def]
+def _score(base: Singles, one: Singles, other: Singles, weight: Singles) -> np.float32:
     total = np.float32(0.0)
     for h in range(len(base)):
         total += max(base[h] + one[h] + other[h], np.float32(0.0)) * weight[h]
@@ -64,13 +65,15 @@ def _score(base, one, other, weight):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def sum_into(out, a, b, c):  # type: ignore[no-untyped-def]
+def sum_into(out: Singles, a: Singles, b: Singles, c: Singles) -> None:
     for h in range(len(out)):
         out[h] = a[h] + b[h] + c[h]
 
 
 @njit(cache=True, nogil=True)
-def hidden_scores(chart, head, sums, hidden, rows):  # type: ignore[no-untyped-def]
+def hidden_scores(
+    chart: Chart, head: Ints, sums: Singles, hidden: Hidden, rows: tuple[Ints, Ints]
+) -> tuple[Singles, Singles]:
     """Compute g of every item and edge; rows = (of symbols, of rules) in the tables label and
     rule.
     """
@@ -100,6 +103,6 @@ def hidden_scores(chart, head, sums, hidden, rows):  # type: ignore[no-untyped-d
 
 
 @njit(cache=True, nogil=True)
-def add_to(out, a):  # type: ignore[no-untyped-def]
+def add_to(out: Singles, a: Singles) -> None:
     for h in range(len(out)):
         out[h] += a[h]

@@ -217,5 +217,6 @@ class Rescorer:
             rows = by_word(layer.hidden, vectors, tags, facts[4])
             sums = gathered(rows, facts.shape[1], layer.hidden.label.shape[1])
             others = hidden_scores(chart, seen.head, sums, layer.hidden, self._rows)
-            item, edge = (item + others[0]) / 2, (edge + others[1]) / 2
+            half = np.float32(0.5)
+            item, edge = half * (item + others[0]), half * (edge + others[1])
         return item, edge

@@ -1,6 +1,7 @@
 """The hidden part, learned in small batches (AdaGrad, its rate falling along a line).
 
-The loss is that of the sparse part. Two passes; more overfit.
+The loss is that of the sparse part. In every batch a share of the hidden units is left
+out (dropout, Srivastava et al. 2014): without that, more passes than two overfit.
 """
 
 from dataclasses import dataclass
@@ -9,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
+from lpcfg.engine.pruned.kernels import Chart
 from lpcfg.engine.rescoring.features import PAD, length_bucket
 from lpcfg.engine.rescoring.hidden import (
     BESIDE,
@@ -30,8 +32,8 @@ from lpcfg.engine.rescoring.hidden import (
 )
 from lpcfg.engine.rescoring.layer import Vectors, by_word
 from lpcfg.engine.rescoring.names import Rows
-from lpcfg.grammar.tables import Bools, Grammar, frozen
-from lpcfg.train.rescoring.examples import LEAST_GRADIENT, ChartExamples
+from lpcfg.grammar.tables import Bools, Grammar, Ints, Longs, Singles, frozen
+from lpcfg.train.rescoring.examples import LEAST_GRADIENT, ChartExamples, Gradient
 from lpcfg.train.stages import Stage
 
 _BESIDE = frozen(np.array(BESIDE, np.int64))
@@ -39,13 +41,15 @@ _BESIDE = frozen(np.array(BESIDE, np.int64))
 
 @dataclass(frozen=True)
 class HiddenSettings:
-    """How the hidden part is learned: its width H, passes, sentences between two steps, AdaGrad's
-    first rate and the share of it that the last step has; `start` is the sum of squares before the
-    first step, `tables` and `outputs` the spread of random beginnings."""
+    """How the hidden part is learned: its width H, passes, sentences between two steps, the share
+    of units left out of a batch, AdaGrad's first rate and the share of it that the last step has;
+    `start` is the sum of squares before the first step, `tables` and `outputs` the spread of
+    random beginnings."""
 
-    width: int = 96
-    passes: int = 2
+    width: int = 128
+    passes: int = 4
     batch: int = 4
+    drop: float = 0.3
     rate: float = 0.02
     last: float = 0.2
     start: float = 0.01
@@ -64,11 +68,16 @@ class Moved(NamedTuple):
     rule: Bools
 
 
+Out = tuple[Hidden, Moved]
+"""Gradients of tables, and which rows have one."""
 _Shapes = tuple[tuple[int, ...], ...]
 
 
 class _State:
-    """Tables on their way, their gradients, their sums of squares, and which rows have moved."""
+    """Tables on their way, their gradients, their sums of squares, and which rows have moved.
+
+    `thinned` are the tables without the weights of units that are left out for now.
+    """
 
     def __init__(self, shapes: _Shapes, settings: HiddenSettings, rng: np.random.Generator) -> None:
         one, out = settings.tables, settings.outputs
@@ -83,9 +92,20 @@ class _State:
         self.gradient = Hidden(*(np.zeros_like(table) for table in self.tables))
         self._squares = [np.full_like(table, settings.start) for table in self.tables]
         self.moved = Moved(*(np.zeros(len(table), np.bool_) for table in self.tables))
+        self._drop, self._rng = settings.drop, rng
+        self._leave_out()
+
+    def _leave_out(self) -> None:
+        """Choose units to leave out, and let the others weigh more, as all will in the end."""
+        label, rule, stay = self.tables.label, self.tables.rule, 1 - self._drop
+        chosen = np.less(self._rng.random(label.shape[1]), stay)
+        self._unit: Singles = chosen.astype(np.float32) / np.float32(stay)
+        self.thinned = self.tables._replace(label=label * self._unit, rule=rule * self._unit)
 
     def step(self, rate: float) -> None:
-        """Follow the gradient, which is zero afterwards."""
+        """Follow the gradient, which is zero afterwards, and leave out other units."""
+        self.gradient.label[...] *= self._unit
+        self.gradient.rule[...] *= self._unit
         self.moved.word[:] = True
         self.moved.length[:] = True
         flat = zip(self.tables, self.gradient, self._squares, self.moved, strict=True)
@@ -93,6 +113,7 @@ class _State:
             rows = len(moved)
             w, g, q = (one.reshape(rows, -1) for one in (table, gradient, squares))
             adagrad(w, g, q, moved, np.float32(rate))
+        self._leave_out()
 
 
 class Learner:
@@ -137,7 +158,7 @@ class Learner:
 
     def _add(self, at: int, state: "_State") -> None:
         """Add the gradient of a sentence."""
-        record, tables = self._examples.charts[at], state.tables
+        record, tables = self._examples.charts[at], state.thinned
         facts, tags = self._examples.facts[:, record.words], self._tag_row[record.view.preterminal]
         vectors = self._vectors.take(facts[5])
         n, width = len(tags), tables.label.shape[1]
@@ -154,7 +175,7 @@ class Learner:
 
 
 @njit(cache=True, nogil=True)
-def scattered(sums, n, width, out):  # type: ignore[no-untyped-def]
+def scattered(sums: Singles, n: int, width: int, out: Out) -> Singles:
     """Compute the gradient of words' rows, (n, POSITIONS · H), from that of the sums of rows.
     Places beside the sentence have rows of their own.
     """
@@ -177,7 +198,9 @@ def scattered(sums, n, width, out):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _backward(h, gradient, weight, of_weight, below):  # type: ignore[no-untyped-def]
+def _backward(
+    h: Singles, gradient: np.float32, weight: Singles, of_weight: Singles, below: Singles
+) -> None:
     """Add gradient · relu(h) to of_weight, and set below to gradient · weight where h > 0."""
     zero = np.float32(0.0)
     for x in range(len(h)):
@@ -187,7 +210,15 @@ def _backward(h, gradient, weight, of_weight, below):  # type: ignore[no-untyped
 
 
 @njit(cache=True, nogil=True)
-def sums_gradient(chart, head, sums, hidden, rows, gradient, out):  # type: ignore[no-untyped-def]
+def sums_gradient(
+    chart: Chart,
+    head: Ints,
+    sums: Singles,
+    hidden: Hidden,
+    rows: tuple[Ints, Ints],
+    gradient: Gradient,
+    out: Out,
+) -> Singles:
     """Compute the gradient of the sums of rows, and add that of the tables label, rule and
     length.
     """
@@ -233,7 +264,7 @@ def sums_gradient(chart, head, sums, hidden, rows, gradient, out):  # type: igno
 
 
 @njit(cache=True, nogil=True)
-def add_rows(table, rows, gradient, moved):  # type: ignore[no-untyped-def]
+def add_rows(table: Singles, rows: Ints | Longs, gradient: Singles, moved: Bools) -> None:
     """Add to these rows, one by one."""
     for at in range(len(rows)):
         add_to(table[rows[at]], gradient[at])
@@ -241,7 +272,9 @@ def add_rows(table, rows, gradient, moved):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def adagrad(table, gradient, squares, moved, rate):  # type: ignore[no-untyped-def]
+def adagrad(
+    table: Singles, gradient: Singles, squares: Singles, moved: Bools, rate: np.float32
+) -> None:
     """Take one step upwards in the rows that moved, and set their gradient to zero."""
     zero = np.float32(0.0)
     for r in range(len(table)):

@@ -1,7 +1,8 @@
 """Charts of trees that the members under them have not seen.
 
-A treebank is cut into folds, contiguous within each of its sources, so that documents do not leak
-and no fold lacks a whole kind of text. The charts of a fold are those of a model of all others.
+A treebank is cut into folds, each of some runs of neighbours within each of its sources, so that
+few documents are in two folds and no fold lacks a whole kind of text, which may stand in one place.
+The charts of a fold are those of a model of all others.
 """
 
 from collections.abc import Callable, Sequence
@@ -23,16 +24,19 @@ from lpcfg.train.rescoring.charts import Record, Spill, Spilled
 from lpcfg.train.rescoring.targets import chains_of, target
 from lpcfg.train.stages import Stage
 
+RUNS = 12
+"""Runs of neighbours that each fold takes from a source."""
+
 Learn = Callable[[Forest], Model]
 """Learns a model from a forest, in one thread, the same at every call."""
 
 
 def folds_of(forest: Forest, trees: Longs, folds: int) -> Ints:
-    """Return the fold of each of these trees, contiguous within every source."""
+    """Return the fold of each of these trees, in runs of neighbours within every source."""
     result = np.empty(len(trees), np.int32)
     for source in np.unique(forest.source[trees]):
         members = np.flatnonzero(forest.source[trees] == source)
-        result[members] = np.arange(len(members)) * folds // len(members)
+        result[members] = np.arange(len(members)) * folds * RUNS // len(members) % folds
     return result
 
 

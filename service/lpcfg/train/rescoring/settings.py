@@ -23,8 +23,8 @@ class RescoringSettings:
     trust: float = 0.5
     bits: int = 22
     passes: int = 3
-    width: int = 96
-    hidden_passes: int = 2
+    width: int = 128
+    hidden_passes: int = 4
     dimensions: int = 100
     vocabulary: int = 50_000
 

@@ -9,17 +9,24 @@ from dataclasses import dataclass
 
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
+from lpcfg.engine.pruned.kernels import Chart
 from lpcfg.engine.rescoring.features import (
     EDGE_FEATURES,
+    Text,
     edge_slots,
     item_slots,
     room_for_slots,
     sparse_scores,
 )
-from lpcfg.grammar.tables import Singles
-from lpcfg.train.rescoring.examples import LEAST_GRADIENT, ChartExamples
+from lpcfg.engine.rescoring.names import Names
+from lpcfg.grammar.tables import Longs, Singles
+from lpcfg.train.rescoring.examples import LEAST_GRADIENT, ChartExamples, Gradient
+from lpcfg.train.rescoring.targets import Target
 from lpcfg.train.stages import Stage
+
+Bytes = NDArray[np.uint8]
 
 
 @dataclass(frozen=True)
@@ -67,7 +74,7 @@ def _learn_from(
 
 
 @njit(cache=True, nogil=True)
-def count_slots(chart, text, names, target, counts):  # type: ignore[no-untyped-def]
+def count_slots(chart: Chart, text: Text, names: Names, target: Target, counts: Bytes) -> None:
     """Count, up to 255, the features of the target."""
     mask, room = len(counts) - 1, room_for_slots()
     for t in range(len(chart.symbol)):
@@ -81,14 +88,21 @@ def count_slots(chart, text, names, target, counts):  # type: ignore[no-untyped-
 
 
 @njit(cache=True, nogil=True)
-def _count(slots, many, counts):  # type: ignore[no-untyped-def]
+def _count(slots: Longs, many: int, counts: Bytes) -> None:
     for f in range(many):
         if counts[slots[f]] < 255:
             counts[slots[f]] += 1
 
 
 @njit(cache=True, nogil=True)
-def update(chart, text, names, gradient, table, step):  # type: ignore[no-untyped-def]
+def update(
+    chart: Chart,
+    text: Text,
+    names: Names,
+    gradient: Gradient,
+    table: Singles,
+    step: tuple[float, float],
+) -> None:
     """Follow the gradient of items' and of edges' scores; table[s] = (weight, sum of squares)."""
     mask, room = len(table) - 1, room_for_slots()
     of_item, of_edge = gradient
@@ -103,7 +117,9 @@ def update(chart, text, names, gradient, table, step):  # type: ignore[no-untype
 
 
 @njit(cache=True, nogil=True)
-def _step(slots, count, gradient, table, step):  # type: ignore[no-untyped-def]
+def _step(
+    slots: Longs, count: int, gradient: float, table: Singles, step: tuple[float, float]
+) -> None:
     """Take one step upwards in these slots. Slots without a sum of squares are not selected, so
     they stay.
     """

@@ -11,7 +11,7 @@ import numpy as np
 from numba import njit
 
 from lpcfg.engine.pruned.kernels import Chart, best_tree
-from lpcfg.grammar.tables import Bools, Grammar, Ints, frozen
+from lpcfg.grammar.tables import Bools, Doubles, Grammar, Ints, frozen
 from lpcfg.trees.binarize import is_intermediate, split_chain
 
 TAG, BINARIZED = 0.5, 0.02
@@ -54,7 +54,7 @@ def chains_of(grammar: Grammar) -> Chains:
 
 
 @njit(cache=True, nogil=True)
-def gains(chart, gold, chains):  # type: ignore[no-untyped-def]
+def gains(chart: Chart, gold: Ints, chains: Chains) -> Doubles:
     """Compute what every item adds; gold[i, k] is the gold symbol over [i, k), or −1."""
     start, number, partial = chains.start, chains.number, chains.partial
     result = np.zeros(len(chart.symbol))
@@ -75,7 +75,7 @@ def gains(chart, gold, chains):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _nearest(chart, gain, n):  # type: ignore[no-untyped-def]
+def _nearest(chart: Chart, gain: Doubles, n: int) -> tuple[Bools, Bools]:
     items, edges = np.zeros(len(chart.symbol), np.bool_), np.zeros(len(chart.rule), np.bool_)
     of_edge = np.empty(len(chart.rule))
     for t in range(len(gain)):
