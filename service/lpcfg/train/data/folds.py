@@ -1,9 +1,9 @@
 """Hold out training trees, and use them to fit calibration and member weights.
 
 The held-out trees are runs of neighbours, spread evenly over the treebank. The model never learns
-from their words, and runs are long enough that it has little of the same documents: single trees,
-whose neighbours the rescoring layer knew, left errors of .016 on gum/dev and .018 on craft/dev. This
-costs at most a SHARE of the trees.
+from their words, and runs are long enough that it has little of the same documents. Single trees,
+whose neighbours the rescoring layer knew, left errors of .016 on gum/dev and .018 on craft/dev.
+This costs at most a SHARE of the trees.
 """
 
 from collections.abc import Sequence
