@@ -197,10 +197,11 @@ def test_estimators_choose_by_f1_on_held_out_trees(
 
 
 def test_members_finally_learn_from_all_trees_if_many_are_held_out(tmp_path: Path) -> None:
-    # Trees 5, 15, … are held out: 40 % of these are LOW, and one in nine of all others.
-    text = "".join(
-        LOW if k % 10 == 0 or (k % 10 == 5 and k // 10 % 5 in (0, 3)) else HIGH for k in range(1000)
-    )
+    # Trees 225 to 274 and 725 to 774 are held out: 40 % of these are LOW, and one in nine of others.
+    held = {*range(225, 275), *range(725, 775)}
+    others = iter(range(900))
+    low = [k % 5 in (0, 2) if k in held else next(others) % 9 == 0 for k in range(1000)]
+    text = "".join(LOW if one else HIGH for one in low)
     model, report = train(bank(tmp_path, text), COUNTS)
     assert report.sizes["trees"] == 1000
     assert report.held_out["trees"] == 100
