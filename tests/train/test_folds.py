@@ -197,7 +197,7 @@ def test_estimators_choose_by_f1_on_held_out_trees(
 
 
 def test_members_finally_learn_from_all_trees_if_many_are_held_out(tmp_path: Path) -> None:
-    # Trees 225 to 274 and 725 to 774 are held out: 40 % of these are LOW, and one in nine of others.
+    # Trees 225 to 274 and 725 to 774 are held out. Of them 40 % are LOW, of others one in nine.
     held = {*range(225, 275), *range(725, 775)}
     others = iter(range(900))
     low = [k % 5 in (0, 2) if k in held else next(others) % 9 == 0 for k in range(1000)]
