@@ -19,7 +19,7 @@ PACKAGE = ROOT / "service" / "lpcfg"
 # A room imports from the rows above its own and from itself, never sideways or down.
 ROOMS = (
     {"errors"},
-    {"cancel", "settings"},
+    {"cancel", "settings", "processes"},
     {"text"},
     {"trees"},
     {"grammar", "words"},
@@ -31,7 +31,7 @@ ROOMS = (
     {"train", "client"},
     {"dependencies", "sequences"},
     {"web"},
-    {"lm", "report"},
+    {"lm", "report", "corpora"},
     {"api"},
     {"spacy"},
     {"cli"},
@@ -46,7 +46,7 @@ INSIDE = {
         {"style"},
         {"inspect"},
     ),
-    "text": ({"files", "markup", "languages"}, {"tokenize"}),
+    "text": ({"urls"}, {"files", "markup", "languages"}, {"tokenize"}),
     "grammar": ({"tables"}, {"tagging", "known", "spelling"}, {"lexicon"}),
     "engine": ({"exact", "pruned"}, {"rescoring"}),
     "models": (
@@ -62,6 +62,16 @@ INSIDE = {
         {"parser"},
     ),
     "evaluation": ({"brackets", "calibration"}, {"run", "suite"}),
+    "corpora": (
+        {"forms", "folder", "tables"},
+        {"pieces"},
+        {"documents"},
+        {"records", "job"},
+        {"work"},
+        {"ledger"},
+        {"crew"},
+        {"run"},
+    ),
     "train": (
         {"stages"},
         {"data"},
@@ -328,6 +338,7 @@ CALLED_FROM_OUTSIDE = {
     "to_nltk": "who imports lpcfg",
     "_repr_svg_": "notebooks",
     "send_400_response": "uvicorn",
+    "readinto": "io.BufferedReader",
 }
 """Names that nobody calls here, and who does."""
 

@@ -648,7 +648,7 @@ def test_parse_draws_one_picture_a_line(
     [
         (b"The/DT cat", ["--input", "tagged"], "expected word/TAG in line 1, got `cat`"),
         (b"caf\xe9", [], "expected UTF-8, got the byte 0xe9"),
-        (b"\x1f\x8b torn", [], "expected a whole gzip file"),
+        (b"\x1f\x8b torn", [], "expected a whole compressed file"),
     ],
 )
 def test_parse_refuses_unreadable_input(

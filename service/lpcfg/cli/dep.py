@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lpcfg.cli.options import Json, Model, Store
-from lpcfg.cli.sentences import Form, sentences
+from lpcfg.cli.sentences import sentences
 from lpcfg.cli.terminal import note, progress, result, result_json
+from lpcfg.corpora.forms import Form
 from lpcfg.settings import read_settings
 
 if TYPE_CHECKING:

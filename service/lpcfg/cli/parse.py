@@ -7,9 +7,11 @@ from typing import Annotated
 
 import typer
 
+from lpcfg.cli.corpus import parse_into
 from lpcfg.cli.options import Json, Maximise, Model, Objective, Rescore, Store
-from lpcfg.cli.sentences import Form, sentences
+from lpcfg.cli.sentences import sentences
 from lpcfg.cli.terminal import note, result, result_json
+from lpcfg.corpora.forms import Form
 from lpcfg.parsing.results import Analysis, Options
 from lpcfg.settings import read_settings
 
@@ -22,6 +24,7 @@ class Output(StrEnum):
     CONLLU = "conllu"
     SVG = "svg"
     LATEX = "latex"
+    PARQUET = "parquet"
 
 
 UNIVERSAL = frozenset(
@@ -40,23 +43,26 @@ def parse(
         list[str] | None,
         typer.Argument(
             metavar="FILE...",
-            help="Files and folders, also .gz; standard input where none is given.",
+            help="Files, folders, patterns and URLs, also .gz and .zst; standard input where none "
+            "is given.",
             show_default=False,
         ),
     ] = None,
     form: Annotated[
-        Form,
+        Form | None,
         typer.Option(
             "--input",
-            help="Running text; a sentence a line: as text, tokens or word/TAG; or CoNLL-U.",
+            help="Running text; a sentence a line: as text, tokens or word/TAG; or CoNLL-U. With "
+            "--out also JSON lines with `id` and `text`, or Parquet, and the file's name decides.",
+            show_default="text",
         ),
-    ] = Form.TEXT,
+    ] = None,
     output: Annotated[
         Output | None,
         typer.Option(
             help="A tree a line in brackets (ptb), as a drawing (svg) or for the package forest "
-            "(latex); all that is known, as JSON; or CoNLL-U, its heads by head rules.",
-            show_default="ptb",
+            "(latex); all that is known, as JSON; CoNLL-U, its heads by head rules; or Parquet.",
+            show_default="ptb, json with --out",
         ),
     ] = None,
     k: Annotated[int, typer.Option("--k", min=1, help="How many of the best trees to print.")] = 1,
@@ -65,6 +71,33 @@ def parse(
         bool, typer.Option("--marginals", help="Add the posteriors of all spans (with JSON).")
     ] = False,
     rescore: Rescore = True,
+    out: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DIR",
+            help="Parse a collection into this folder or URL, a file of trees for each input; what "
+            "is done already is skipped: see docs/scale.md.",
+        ),
+    ] = None,
+    jobs: Annotated[
+        int | None, typer.Option(min=1, help="Processes with --out; by default one per core.")
+    ] = None,
+    columns: Annotated[
+        str,
+        typer.Option(
+            metavar="TEXT[,ID]", help="The columns of Parquet input with texts and their ids."
+        ),
+    ] = "text",
+    piece: Annotated[
+        int,
+        typer.Option(
+            metavar="BYTES", min=1, help="With --out, longer files are cut into such pieces."
+        ),
+    ] = 1 << 18,
+    mix: Annotated[
+        bool,
+        typer.Option("--mix", help="Add to a folder with trees of another model or options."),
+    ] = False,
     store: Store = None,
     json: Json = False,
 ) -> None:
@@ -74,7 +107,30 @@ def parse(
 
     With --k above 1 an empty line follows the trees of every sentence.
     """
-    output = _output(output, json)
+    output = _output(output, json, Output.PTB if out is None else Output.JSON)
+    if out is not None:
+        if marginals or k > 1:
+            raise typer.BadParameter("files hold one tree a sentence: omit --k and --marginals")
+        parse_into(
+            out,
+            model,
+            files or [],
+            form=form,
+            output=output.value,
+            objective=objective.value,
+            rescore=rescore,
+            jobs=jobs,
+            columns=columns,
+            piece=piece,
+            mix=mix,
+            store=store,
+            json=json,
+        )
+        return
+    if Output.PARQUET is output or form in (Form.JSON, Form.PARQUET):
+        raise typer.BadParameter("this form is for collections: name a folder", param_hint="--out")
+    if jobs is not None:
+        raise typer.BadParameter("one process prints: add --out DIR", param_hint="--jobs")
     if marginals and output is not Output.JSON:
         raise typer.BadParameter(
             "trees have no room for them: add --json", param_hint="--marginals"
@@ -85,7 +141,7 @@ def parse(
     parser = Parser.load(model, read_settings(model_store=store).model_store, rescore=rescore)
     options = Options(k=k, objective=objective.value)
     unknown: Counter[str] = Counter()
-    for found in sentences(files or (), form):
+    for found in sentences(files or (), form or Form.TEXT):
         (analysis,) = parser.analyse([found.sentence], options)
         tags = found.sentence.tags or ()
         unknown.update(tag for tag in tags if tag and tag not in parser.model.lexicon.tags)
@@ -115,23 +171,18 @@ def _about_tags(unknown: Counter[str]) -> str:
     return told + "words with them got tags of the model's own"
 
 
-def _output(asked: Output | None, json: bool) -> Output:
+def _output(asked: Output | None, json: bool, default: Output) -> Output:
     if json and asked not in (None, Output.JSON):
         raise typer.BadParameter(f"--output {asked} says otherwise: omit one", param_hint="--json")
-    return Output.JSON if json else asked or Output.PTB
+    return Output.JSON if json else asked or default
 
 
 def _print_arcs(analysis: Analysis) -> None:
     """Print the arcs of each tree as CoNLL-U."""
-    from lpcfg.dependencies import conllu
-    from lpcfg.dependencies.head_rules import NOTE, arcs_of
+    from lpcfg.corpora.records import conllu_of
 
     for parse in analysis.parses:
-        offsets = tuple((token.start or 0, token.end or 0) for token in analysis.tokens)
-        known = all(token.end is not None for token in analysis.tokens)
-        arcs = arcs_of(parse.tree, offsets if known else ())
-        sentence = conllu.sentence_of(arcs, analysis.sentence.text, [NOTE])
-        result(conllu.write([sentence]).removesuffix("\n"))
+        result(conllu_of(analysis, parse.tree).removesuffix("\n"))
 
 
 def _print_trees(analysis: Analysis, output: Output, k: int) -> None:

@@ -1,30 +1,11 @@
 """Turn text that people type or pipe in into sentences."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from enum import StrEnum
+from dataclasses import dataclass
 
-from lpcfg.errors import InputError
+from lpcfg.corpora.forms import Form
 from lpcfg.parsing.results import Sentence
 from lpcfg.text.files import Source, files, lines, name_of
-from lpcfg.text.markup import foreign
-
-
-class Form(StrEnum):
-    """How sentences are given."""
-
-    TEXT = "text"
-    LINES = "lines"
-    TOKENS = "tokens"
-    TAGGED = "tagged"
-    CONLLU = "conllu"
-
-
-_CURES = {
-    "CoNLL-U": "say --input conllu",
-    "Penn brackets": "ask `lpcfg tree-probability` about trees, or give their words alone",
-    "HTML": "take the markup out first",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,68 +23,36 @@ def sentences(sources: Sequence[str], form: Form) -> Iterator[Found]:
     Lines are read one at a time, so each can be answered before the next is there.
     """
     for one in (file for source in sources or ["-"] for file in files(source)):
-        for number, sentence in enumerate(_READERS[form](one), start=1):
+        for number, sentence in enumerate(_sentences_of(one, form), start=1):
             yield Found(name_of(one), number, sentence)
 
 
+def _sentences_of(file: Source, form: Form) -> Iterator[Sentence]:
+    if form is Form.TEXT:
+        return _of_text(file)
+    return _of_conllu(file) if form is Form.CONLLU else _of_lines(form, file)
+
+
 def _of_text(file: Source) -> Iterator[Sentence]:
+    from lpcfg.corpora.documents import check_plain
     from lpcfg.parsing.sentences import sentences_in
 
     text = "".join(lines(file))
-    _check_plain(text, name_of(file))
+    check_plain(text, name_of(file))
     return sentences_in(text)
 
 
-def _of_lines(file: Source) -> Iterator[Sentence]:
-    from lpcfg.parsing.sentences import sentence_from_text
+def _of_lines(form: Form, file: Source) -> Iterator[Sentence]:
+    from lpcfg.corpora.documents import check_plain, sentence_of_line
 
-    for _, line in _numbered(file):
-        yield sentence_from_text(line)
-
-
-def _of_tokens(file: Source) -> Iterator[Sentence]:
-    from lpcfg.parsing.sentences import sentence_from_tokens
-
-    for _, line in _numbered(file):
-        yield sentence_from_tokens(line.split())
-
-
-def _of_tagged(file: Source) -> Iterator[Sentence]:
-    from lpcfg.parsing.sentences import sentence_from_tagged
-
-    for number, line in _numbered(file):
-        yield sentence_from_tagged(line, number)
+    for number, line in enumerate(lines(file), start=1):
+        if number == 1:
+            check_plain(line, name_of(file))
+        yield sentence_of_line(form, line.rstrip("\r\n"), number)
 
 
 def _of_conllu(file: Source) -> Iterator[Sentence]:
-    from lpcfg.dependencies.conllu import FORM, read
-    from lpcfg.parsing.sentences import sentence_from_tokens
+    from lpcfg.corpora.documents import sentence_of_conllu
+    from lpcfg.dependencies import conllu
 
-    for one in read(file):
-        words = sentence_from_tokens([row[FORM] for row in one.words])
-        if one.offsets:  # they count the sentence's own text, which the file gives with it
-            words = replace(words, text=one.text, start=0, end=len(one.text), offsets=one.offsets)
-        yield words
-
-
-_READERS = {
-    Form.TEXT: _of_text,
-    Form.LINES: _of_lines,
-    Form.TOKENS: _of_tokens,
-    Form.TAGGED: _of_tagged,
-    Form.CONLLU: _of_conllu,
-}
-
-
-def _numbered(file: Source) -> Iterator[tuple[int, str]]:
-    """Number the lines of a file, which is refused if its first line is of another kind."""
-    for number, line in enumerate(lines(file), start=1):
-        if number == 1:
-            _check_plain(line, name_of(file))
-        yield number, line.rstrip("\r\n")
-
-
-def _check_plain(text: str, name: str) -> None:
-    kind = foreign(text)
-    if kind is not None:
-        raise InputError(f"expected plain text, got {kind} in {name}: {_CURES[kind]}")
+    return map(sentence_of_conllu, conllu.read(file))

@@ -1,9 +1,11 @@
 """Read text from files, folders, standard input and open streams, and write files whole.
 
-Text is UTF-8, with or without a byte order mark, and may be compressed by gzip. Errors name the
-source, for wrong bytes also line and column, and say what to do.
+Text is UTF-8, with or without a byte order mark, and may be compressed by gzip or Zstandard. Files
+may be named by paths, globs (`*.txt`) and fsspec URLs. Errors name the source, for wrong bytes also
+line and column, and say what to do.
 """
 
+import glob
 import gzip
 import io
 import os
@@ -11,16 +13,19 @@ import sys
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 from typing import IO
 
 from lpcfg.cancel import FINISHING
 from lpcfg.errors import InputError
+from lpcfg.text.urls import filesystem, is_url, missing, network_failures
 
 Source = str | Path | IO[str] | IO[bytes]
-"""A file, a folder, `-` for standard input, or an open stream."""
+"""A file, a folder, a glob, an fsspec URL of these, `-` for standard input, or an open stream."""
 
 _GZIP_MAGIC = b"\x1f\x8b"
+_ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 _BOM = "\ufeff"
 
 
@@ -31,9 +36,9 @@ def texts(source: Source) -> Iterator[tuple[str, str]]:
     one after another.
     """
     for one in files(source):
-        with _opened(one) as (name, stream):
+        with opened(one) as (name, stream):
             content = stream.read()
-        text = content if isinstance(content, str) else _decoded(content, name)
+        text = content if isinstance(content, str) else decoded(content, name)
         yield name, text.removeprefix(_BOM)
 
 
@@ -43,53 +48,109 @@ def lines(source: Source | None) -> Iterator[str]:
     None stands for standard input.
     """
     number = 0
-    with _opened("-" if source is None else source) as (name, stream):
+    with opened("-" if source is None else source) as (name, stream):
         for line in stream:
             number += 1
-            text = line if isinstance(line, str) else _decoded(line, name, number)
+            text = line if isinstance(line, str) else decoded(line, name, number)
             # Bytes are cut at \n alone; a lone \r ends a line as well.
             yield from io.StringIO(text.removeprefix(_BOM) if number == 1 else text, newline="")
 
 
 def files(source: Source) -> list[Source]:
-    """List the files of a folder, in sorted order without hidden ones; or the source itself."""
-    if not isinstance(source, str | Path) or str(source) == "-" or not Path(source).is_dir():
+    """List the files of a folder or glob, sorted, without hidden ones; or the source itself.
+
+    Files of a URL are listed as URLs.
+    """
+    if not isinstance(source, str | Path) or str(source) == "-":
         return [source]
-    path = Path(source)
-    found: list[Source] = [
-        *sorted(
-            file
-            for file in path.rglob("*")
-            if file.is_file() and not any(p.startswith(".") for p in file.relative_to(path).parts)
-        )
-    ]
+    found: list[Source]
+    if is_url(source):
+        found = [*_remote_files(str(source))]
+        kind = "at"
+    elif Path(source).is_dir():
+        found = [*sorted(file for file in Path(source).rglob("*") if _is_seen(file, Path(source)))]
+        kind = "in the folder"
+    elif glob.has_magic(str(source)) and not Path(source).exists():
+        matches = map(Path, glob.glob(str(source), recursive=True))
+        found = [*sorted(path for path in matches if path.is_file())]
+        kind = "for the pattern"
+    else:
+        return [source]
     if not found:
-        raise InputError(f"expected files in the folder {path}, got none: check the path")
+        raise InputError(f"expected files {kind} {source}, got none: check the path")
     return found
 
 
+def _is_seen(file: Path, folder: Path) -> bool:
+    return file.is_file() and not any(p.startswith(".") for p in file.relative_to(folder).parts)
+
+
+def _remote_files(url: str) -> list[str]:
+    system, path = filesystem(url)
+    with _explained(url):
+        if glob.has_magic(path):
+            found = [one for one in system.glob(path) if not system.isdir(one)]
+        else:
+            found = system.find(path)
+    base = path.partition("*")[0].rpartition("/")[0] if glob.has_magic(path) else path
+    return sorted(
+        str(system.unstrip_protocol(one))
+        for one in found
+        if not any(part.startswith(".") for part in one[len(base) :].split("/"))
+    )
+
+
 @contextmanager
-def _opened(source: Source) -> Iterator[tuple[str, IO[str] | IO[bytes]]]:
+def opened(source: Source) -> Iterator[tuple[str, IO[str] | IO[bytes]]]:
     """Open a source for reading, decompressed, with its name; say in our words what fails."""
     name = name_of(source)
-    try:
+    with _explained(name):
         if isinstance(source, str | Path) and str(source) != "-":
-            with Path(source).open("rb") as file:
+            with _open_bytes(source) as file:
                 yield name, _unpacked(file)
         else:
             stream = source if not isinstance(source, str | Path) else _stdin()
             yield name, _unpacked(stream)
-    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+
+
+@contextmanager
+def stored(source: str) -> Iterator[io.BufferedReader]:
+    """Open a path or a URL for reading its bytes as they are; say in our words what fails."""
+    with _explained(source), _open_bytes(source) as file:
+        yield file
+
+
+def _open_bytes(source: str | Path) -> io.BufferedReader:
+    if not is_url(source):
+        return Path(source).open("rb")
+    system, path = filesystem(str(source))
+    stream = system.open(path, "rb")
+    return stream if isinstance(stream, io.BufferedReader) else io.BufferedReader(stream)
+
+
+@contextmanager
+def _explained(name: str) -> Iterator[None]:
+    try:
+        yield
+    except _damages() as error:
         raise InputError(
-            f"expected a whole gzip file, got a damaged one ({error}), at {name}: copy it again"
+            f"expected a whole compressed file, got a damaged one ({error}), at {name}: copy it "
+            "again"
         ) from error
     except UnicodeDecodeError as error:  # of a text stream, which decodes by itself
         raise _wrong_utf8(error, name, 1) from error
-    except OSError as error:
+    except network_failures() as error:
         raise InputError(
-            f"expected a readable file, got {error.strerror!r} at {name}: check the path and its "
-            "permissions"
+            f"expected a readable file, got {getattr(error, 'strerror', None) or str(error)!r} at "
+            f"{name}: check the path and its permissions"
         ) from error
+
+
+def _damages() -> tuple[type[Exception], ...]:
+    """List the errors of damaged compressed files."""
+    found = [gzip.BadGzipFile, EOFError, zlib.error]
+    modules = map(sys.modules.get, ("compression.zstd", "backports.zstd"))
+    return (*found, *(one.ZstdError for one in modules if one is not None))
 
 
 def name_of(source: Source) -> str:
@@ -107,14 +168,25 @@ def _unpacked(stream: IO[str] | IO[bytes]) -> IO[str] | IO[bytes]:
     if isinstance(stream.read(0), str):
         return stream
     if not isinstance(stream, io.BufferedReader):
-        stream = io.BytesIO(stream.read())  # type: ignore[arg-type]
-        is_packed = stream.getbuffer()[:2] == _GZIP_MAGIC
-    else:
-        is_packed = stream.peek(len(_GZIP_MAGIC)).startswith(_GZIP_MAGIC)
-    return gzip.GzipFile(fileobj=stream) if is_packed else stream  # type: ignore[return-value]
+        stream = io.BufferedReader(io.BytesIO(stream.read()))  # type: ignore[arg-type]
+    begins = stream.peek(len(_ZSTD_MAGIC))
+    if begins.startswith(_GZIP_MAGIC):
+        return gzip.GzipFile(fileobj=stream)  # type: ignore[return-value]
+    return _zstd(stream) if begins.startswith(_ZSTD_MAGIC) else stream
 
 
-def _decoded(content: bytes, name: str, line: int = 1) -> str:
+def _zstd(stream: object) -> IO[bytes]:
+    """Decompress by the module of Python 3.14, or its twin for older ones."""
+    name = "compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd"
+    try:
+        opened = import_module(name).ZstdFile(stream)
+    except ImportError as error:
+        raise missing("zst", "files compressed by Zstandard") from error
+    return opened  # type: ignore[no-any-return]
+
+
+def decoded(content: bytes, name: str, line: int = 1) -> str:
+    """Decode UTF-8; errors name the source and count lines from `line`."""
     try:
         return content.decode("utf-8")
     except UnicodeDecodeError as error:

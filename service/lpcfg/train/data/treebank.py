@@ -6,17 +6,10 @@ for any number of workers.
 """
 
 import hashlib
-import multiprocessing
-import os
-import sys
-import threading
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from multiprocessing.context import SpawnContext, SpawnProcess
-from types import ModuleType
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +17,7 @@ from numpy.typing import NDArray
 from lpcfg.errors import TrainingError, TreebankError
 from lpcfg.grammar.lexicon import ANY, Lexicon
 from lpcfg.grammar.tables import Grammar, Ints, Longs, frozen
+from lpcfg.processes import processes
 from lpcfg.text.files import Source, texts
 from lpcfg.text.tokenize import penn_forms
 from lpcfg.trees.binarize import LEAF_MARK, SIBLING_MARK, binarize, is_intermediate
@@ -184,51 +178,6 @@ def _mapped(
             "expected processes that read to the end, got one that was killed, often for want of "
             "memory: use fewer workers"
         ) from error
-
-
-def processes(count: int) -> ProcessPoolExecutor:
-    """Start worker processes that end with this one, even if it is killed.
-
-    The start method is not "fork", because the caller may run threads (BLAS, numba) whose locks a
-    forked child inherits. It is not "forkserver", because its workers are not counted among our
-    children when a stage is measured.
-    """
-    return ProcessPoolExecutor(count, _WithoutMain(), initializer=_end_with_parent)
-
-
-class _Worker(SpawnProcess):
-    """A process that does not run the caller's script again, which may lack a `__main__` guard.
-
-    A spawned process imports the module `__main__` by its file; nothing that workers do is in it.
-    """
-
-    def start(self) -> None:
-        main = sys.modules["__main__"]
-        sys.modules["__main__"] = ModuleType("__main__")
-        try:
-            super().start()
-        finally:
-            sys.modules["__main__"] = main
-
-
-class _WithoutMain(SpawnContext):
-    Process = _Worker
-
-
-def _end_with_parent() -> None:
-    """End this worker when its parent ends.
-
-    The pool's own workers would wait for work for ever, because each of them holds the writing end
-    of the pipe too.
-    """
-    parent = multiprocessing.parent_process()
-
-    def wait() -> None:
-        if parent is not None:
-            parent.join()
-            os._exit(1)
-
-    threading.Thread(target=wait, daemon=True).start()
 
 
 def _coded_text(piece: bytes, horizontal: int, style: Style, max_depth: int) -> "_Part | None":

@@ -19,7 +19,8 @@ from lpcfg.grammar.tables import Grammar, Ints, Longs
 from lpcfg.models.model import Model
 from lpcfg.parsing.parser import Parser
 from lpcfg.parsing.results import Sentence
-from lpcfg.train.data.treebank import Forest, part_of, processes
+from lpcfg.processes import processes
+from lpcfg.train.data.treebank import Forest, part_of
 from lpcfg.train.rescoring.charts import Record, Spill, Spilled
 from lpcfg.train.rescoring.targets import chains_of, target
 from lpcfg.train.stages import Stage

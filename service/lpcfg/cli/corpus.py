@@ -1,0 +1,129 @@
+"""`lpcfg parse --out DIR`: a collection in, a folder of trees out."""
+
+import os
+import sys
+import time
+from typing import TYPE_CHECKING
+
+import typer
+
+from lpcfg.cli.terminal import note, result, result_json
+from lpcfg.corpora.forms import Form, Output
+from lpcfg.settings import read_settings
+
+if TYPE_CHECKING:
+    from lpcfg.corpora.ledger import Progress
+    from lpcfg.corpora.run import Summary
+
+_OUTPUTS = {
+    "json": Output.JSON,
+    "ptb": Output.BRACKETS,
+    "conllu": Output.CONLLU,
+    "parquet": Output.PARQUET,
+}
+_PAUSE = 10.0
+"""Seconds between two lines of progress where there is no terminal."""
+
+
+def parse_into(
+    out: str,
+    model: str,
+    inputs: list[str],
+    *,
+    form: Form | None,
+    output: str,
+    objective: str,
+    rescore: bool,
+    jobs: int | None,
+    columns: str,
+    piece: int,
+    mix: bool,
+    store: str | None,
+    json: bool,
+) -> None:
+    """Parse inputs into the folder `out`. Exit with code 1 if some of them cannot be read."""
+    if output not in _OUTPUTS:
+        raise typer.BadParameter(f"files of trees are none of: {output}", param_hint="--output")
+    from lpcfg.corpora.crew import Processes
+    from lpcfg.corpora.job import Job
+    from lpcfg.corpora.run import find, run
+    from lpcfg.models.store.versions import resolve
+
+    reference = resolve(model, read_settings(model_store=store).model_store)
+    text, _, id = columns.partition(",")
+    job = Job(
+        out=out,
+        model=str(reference),
+        store=reference.store,
+        hash=reference.hash,
+        output=_OUTPUTS[output],
+        objective=objective,
+        rescore=rescore,
+        columns=(text, id or None),
+        piece=piece,
+    )
+    documents = find(inputs, form, out)
+    shown = _Shown()
+    size = jobs or len(os.sched_getaffinity(0))
+    summary = run(job, documents, lambda job: Processes(job, size), shown, mix=mix)
+    shown.end()
+    _tell(summary, json=json)
+
+
+def _tell(summary: "Summary", *, json: bool) -> None:
+    done = summary.progress
+    if json:
+        result_json(
+            {
+                "documents": done.documents,
+                "skipped": done.skipped,
+                "sentences": done.sentences,
+                "failures": summary.failures,
+            }
+        )
+    else:
+        skipped = f", {done.skipped} were done before" if done.skipped else ""
+        result(f"{done.documents} documents, {done.sentences} sentences{skipped}")
+    if summary.failures:
+        note(f"{summary.failures} inputs or parts of them could not be read: {summary.where}")
+        raise typer.Exit(1)
+
+
+class _Shown:
+    """Progress: one line that changes on a terminal, a line now and then elsewhere."""
+
+    def __init__(self) -> None:
+        self._begun = self._last = time.monotonic()
+        self._before: int | None = None
+        self._on_terminal = sys.stderr.isatty()
+
+    def __call__(self, progress: "Progress") -> None:
+        now = time.monotonic()
+        if self._before is None:
+            self._begun, self._before = now, progress.done
+        if not self._on_terminal and now - self._last < _PAUSE:
+            return  # every line would be one more in a log
+        self._last = now
+        seconds = max(now - self._begun, 1e-3)
+        share = progress.done / progress.total if progress.total else 1.0
+        rate = (progress.done - self._before) / seconds
+        left = f", {_duration((progress.total - progress.done) / rate)} left" if rate else ""
+        documents = progress.documents + progress.skipped
+        line = (
+            f"{share:.1%}, {documents} documents, {progress.sentences / seconds:.0f} sentences/s"
+            f"{left}"
+        )
+        sys.stderr.write(f"\r\x1b[K{line}" if self._on_terminal else f"{line}\n")
+        sys.stderr.flush()
+
+    def end(self) -> None:
+        """Take the changing line away."""
+        if self._on_terminal:
+            sys.stderr.write("\r\x1b[K")
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 100 else f"{minutes // 60} h {minutes % 60} min"

@@ -1,0 +1,54 @@
+"""Start worker processes that end with this one, whatever ends it."""
+
+import multiprocessing
+import os
+import sys
+import threading
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing.context import SpawnContext, SpawnProcess
+from types import ModuleType
+
+
+def processes(count: int) -> ProcessPoolExecutor:
+    """Start worker processes that end with this one, even if it is killed.
+
+    The start method is not "fork", because the caller may run threads (BLAS, numba) whose locks a
+    forked child inherits. It is not "forkserver", because its workers are not counted among our
+    children when a stage is measured.
+    """
+    return ProcessPoolExecutor(count, WithoutMain(), initializer=end_with_parent)
+
+
+class _Worker(SpawnProcess):
+    """A process that does not run the caller's script again, which may lack a `__main__` guard.
+
+    A spawned process imports the module `__main__` by its file; nothing that workers do is in it.
+    """
+
+    def start(self) -> None:
+        main = sys.modules["__main__"]
+        sys.modules["__main__"] = ModuleType("__main__")
+        try:
+            super().start()
+        finally:
+            sys.modules["__main__"] = main
+
+
+class WithoutMain(SpawnContext):
+    Process = _Worker
+
+
+def end_with_parent() -> None:
+    """End this worker when its parent ends.
+
+    The pool's own workers would wait for work for ever, because each of them holds the writing end
+    of the pipe too.
+    """
+    parent = multiprocessing.parent_process()
+
+    def wait() -> None:
+        if parent is not None:
+            parent.join()
+            os._exit(1)
+
+    threading.Thread(target=wait, daemon=True).start()
