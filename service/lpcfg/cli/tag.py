@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lpcfg.cli.options import Json, Model, Store, Treebanks
-from lpcfg.cli.sentences import Form, sentences
+from lpcfg.cli.sentences import sentences
 from lpcfg.cli.terminal import note, progress, result, result_json, result_table
 from lpcfg.cli.train import Estimator
+from lpcfg.corpora.forms import Form
 from lpcfg.errors import InputError
 from lpcfg.settings import read_settings
 
