@@ -89,7 +89,7 @@ INSIDE = {
         {"training"},
     ),
     "web": (
-        {"http.problems", "http.logs", "http.record"},
+        {"http.problems", "http.logs", "http.clients", "http.record"},
         {"scheduling"},
         {"http.keys", "served"},
         {"metrics"},

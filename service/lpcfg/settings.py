@@ -2,7 +2,7 @@
 
 import os
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationError, field_validator
 from pydantic_core import ErrorDetails
@@ -102,8 +102,17 @@ class Settings(BaseSettings):
         allow_inf_nan=False,
         description="work that may wait, in estimated seconds, before more is turned away",
     )
+    batches: int = Field(8, ge=1, description="batches at once, of which one client may have half")
     cache_bytes: int = Field(
         16 << 20, ge=0, description="memory for answers given before; 0 keeps none"
+    )
+    proxies: Annotated[tuple[str, ...] | None, NoDecode] = Field(
+        None,
+        description="addresses or networks of proxies whose X-Forwarded-For is believed, with "
+        "commas between them; without it a client is who connects",
+    )
+    log_level: Literal["debug", "info", "warning", "error"] = Field(
+        "info", description="least severe of what is logged; requests have the level info"
     )
     similarity_file: Path | None = Field(
         None, description="measure that /v1/similarity answers with; without it there is none"
@@ -115,7 +124,7 @@ class Settings(BaseSettings):
         None, description="file of hashed keys that may reload models; without it nobody may"
     )
 
-    @field_validator("models", mode="before")
+    @field_validator("models", "proxies", mode="before")
     @classmethod
     def _split(cls, value: object) -> object:
         return tuple(value.replace(",", " ").split()) if isinstance(value, str) else value

@@ -404,5 +404,5 @@ def test_metrics_tell_whether_the_service_is_ready(store: Path) -> None:
     with TestClient(app) as client:
         wait_until_ready(client)
         assert "\nlpcfg_ready 1.0\n" in client.get("/metrics").text
-        service.draining = True
+        service.drain(1.0)
         assert "\nlpcfg_ready 0.0\n" in client.get("/metrics").text

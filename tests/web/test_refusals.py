@@ -16,6 +16,7 @@ from lpcfg.web.http.deadlines import DeadlineProtocol, protocol
 from lpcfg.web.http.gate import Gate
 from lpcfg.web.http.record import Record
 from lpcfg.web.metrics import Metrics
+from lpcfg.web.scheduling.admission import Lane, Place
 from lpcfg.web.served import Models
 from lpcfg.web.state import Service
 from tests.web.conftest import Serve
@@ -64,8 +65,8 @@ def full(store: Path, monkeypatch: pytest.MonkeyPatch) -> Service:
     monkeypatch.setattr(Models, "ready", True)
     app = create_app(Settings(model="small", model_store=str(store), queue=0, threads=1))
     service: Service = app.state.service
-    service.admission.enter(1.0)
-    service.admission.enter(1.0)
+    service.admission.enter(Lane.SINGLE, "192.0.2.1", 1.0)
+    service.admission.enter(Lane.SINGLE, "192.0.2.1", 1.0)
     return service
 
 
@@ -122,7 +123,7 @@ def test_other_paths_pass_a_full_service_by(full: Service) -> None:
 
 def test_requests_reach_the_application_once_there_is_room(full: Service) -> None:
     def ask(connection: DeadlineProtocol, wire: Wire) -> None:
-        full.admission.leave()
+        full.admission.leave(Place(Lane.SINGLE, "192.0.2.1", 1.0))
         connection.data_received(HEAD)
         assert wire.written == b""
 

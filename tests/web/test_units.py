@@ -4,16 +4,22 @@ import asyncio
 import hashlib
 import re
 import threading
+from collections import Counter
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from lpcfg.cancel import Stop
 from lpcfg.errors import InputError, SettingsError, Stopped
 from lpcfg.web.http.keys import Key, Keys
 from lpcfg.web.http.problems import Refused
-from lpcfg.web.scheduling.admission import Admission, cost
+from lpcfg.web.scheduling.admission import Admission, Lane, Place, cost
 from lpcfg.web.scheduling.cache import Cache
+from lpcfg.web.scheduling.lanes import Lanes
 from lpcfg.web.scheduling.work import FaultError, Line, Task, Workers
 from tests.web.conftest import Serve
 
@@ -29,46 +35,146 @@ def test_cost_grows_faster_than_length() -> None:
 
 def test_only_an_idle_service_accepts_work_of_any_size() -> None:
     admission = Admission(threads=2, most_requests=8, most_seconds=1.0)
+    places = []
     for _ in range(3):
-        admission.check()
-        admission.enter(1.0)
+        admission.check(Lane.LARGER, "a")
+        places.append(admission.enter(Lane.LARGER, "a", 1.0))
     with pytest.raises(Refused, match=r"at most 8 requests or 1 seconds of work to wait.* 1\.5"):
-        admission.check()
+        admission.check(Lane.LARGER, "a")
     assert admission.refused == 1
-    admission.worked(1.0, 1.0)
-    admission.leave()
-    admission.check()
+    admission.worked(places[0], 1.0)
+    admission.leave(places[0])
+    admission.check(Lane.LARGER, "a")
 
 
 def test_the_number_of_waiting_requests_is_limited() -> None:
     admission = Admission(threads=1, most_requests=3, most_seconds=1.0)
     for _ in range(4):
-        admission.check()
-        admission.enter(1e-6)
+        admission.check(Lane.SINGLE, "a")
+        admission.enter(Lane.SINGLE, "a", 1e-6)
     with pytest.raises(Refused, match="expected at most 3 requests") as refused:
-        admission.check()
+        admission.check(Lane.SINGLE, "a")
     assert refused.value.retry_after is not None
+
+
+def test_a_full_lane_says_nothing_of_the_others() -> None:
+    admission = Admission(threads=1, most_requests=3, most_seconds=1.0)
+    for _ in range(4):
+        admission.enter(Lane.LARGER, "a", 100.0)
+    with pytest.raises(Refused):
+        admission.check(Lane.LARGER, "a")
+    admission.check(Lane.SINGLE, "a")
+
+
+def test_a_client_finds_room_in_a_lane_that_another_fills() -> None:
+    admission = Admission(threads=1, most_requests=5, most_seconds=1.0)
+    for _ in range(6):
+        admission.check(Lane.SINGLE, "a")
+        admission.enter(Lane.SINGLE, "a", 1e-6)
+    for _ in range(3):  # half of six places
+        admission.check(Lane.SINGLE, "b")
+        admission.enter(Lane.SINGLE, "b", 1e-6)
+    for client in "ab":
+        with pytest.raises(Refused):
+            admission.check(Lane.SINGLE, client)
+
+
+@given(st.lists(st.integers(0, 99), max_size=400))
+def test_however_many_clients_there_are_a_lane_is_bounded(clients: list[int]) -> None:
+    admission = Admission(threads=1, most_requests=5, most_seconds=1.0)
+    for client in clients:
+        with suppress(Refused):
+            admission.check(Lane.SINGLE, str(client))
+            admission.enter(Lane.SINGLE, str(client), 1e-6)
+    assert admission.requests <= 4 * 6
+
+
+def test_a_client_may_have_half_of_the_batches() -> None:
+    admission = Admission(threads=1, most_requests=3, most_seconds=1.0, most_batches=3)
+    for client in ("a", "a", "b"):
+        admission.check_batch(client)
+        admission.enter_batch(client)
+    for client in ("a", "b", "c"):
+        with pytest.raises(Refused, match="at most 3 batches at once, and 2 of one client"):
+            admission.check_batch(client)
+    admission.leave_batch("a")
+    admission.check_batch("a")
+
+
+@given(st.lists(st.tuples(st.sampled_from(Lane), st.sampled_from("abc"), st.floats(0, 9))))
+def test_nothing_remains_of_work_that_is_done(given_: list[tuple[Lane, str, float]]) -> None:
+    admission = Admission(threads=1, most_requests=3, most_seconds=1.0)
+    places = [admission.enter(*one) for one in given_]
+    for number, place in enumerate(places):
+        if number % 2:
+            admission.worked(place, 2 * place.cost)
+        admission.leave(place)
+    assert admission.requests == 0
+    assert admission.waiting_seconds == 0.0
 
 
 def test_the_cost_scale_is_learned_from_measured_work() -> None:
     admission = Admission(threads=1, most_requests=8, most_seconds=1.0)
     for _ in range(200):
-        admission.enter(0.01)
-        admission.worked(0.01, 0.03)
-        admission.leave()
+        admission.learn(0.01, 0.03)
     assert admission.scale == pytest.approx(3.0, rel=0.01)
-    admission.enter(0.5)
+    admission.enter(Lane.SINGLE, "a", 0.5)
     assert admission.waiting_seconds == pytest.approx(1.5, rel=0.01)
 
 
 def test_an_estimate_is_corrected_once_the_cost_is_known() -> None:
     admission = Admission(threads=1, most_requests=8, most_seconds=1.0)
-    admission.enter(4.0)
-    admission.enter(1.0)
-    admission.correct(-3.5)
+    place = admission.enter(Lane.SINGLE, "a", 4.0)
+    admission.enter(Lane.LARGER, "b", 1.0)
+    admission.correct(place, -3.5)
     assert admission.waiting_seconds == pytest.approx(1.5)
-    admission.correct(-10.0)
-    assert admission.waiting_seconds == 0.0
+
+
+# Lanes --------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Waiting:
+    name: str
+    place: Place
+
+
+def waiting(name: str, lane: Lane, client: str = "a") -> Waiting:
+    return Waiting(name, Place(lane, client, 0.0))
+
+
+def test_clients_of_a_lane_come_in_turn() -> None:
+    lanes = Lanes[Waiting]()
+    for name in ("a1", "a2", "a3", "b1", "c1", "b2"):
+        lanes.add(waiting(name, Lane.SINGLE, name[0]))
+    order = [lanes.pop(Lane.SINGLE).name for _ in range(6)]
+    assert order == ["a1", "b1", "c1", "a2", "b2", "a3"]
+    assert lanes.next() is None
+
+
+def test_lanes_share_the_time_by_their_weights() -> None:
+    lanes, spent = Lanes[Waiting](), Counter[Lane]()
+    for lane in Lane:
+        lanes.add(waiting("", lane))
+    for _ in range(700):
+        lane = lanes.next()
+        assert lane is not None
+        spent[lane] += 1
+        lanes.charge(lane, 0.01)
+    assert spent[Lane.SINGLE] == pytest.approx(400, abs=2)
+    assert spent[Lane.LARGER] == pytest.approx(200, abs=2)
+    assert spent[Lane.BATCH] == pytest.approx(100, abs=2)
+
+
+def test_a_lane_that_was_idle_comes_next_but_saves_up_nothing() -> None:
+    lanes = Lanes[Waiting]()
+    lanes.add(waiting("long", Lane.BATCH))
+    for _ in range(100):
+        lanes.charge(Lane.BATCH, 0.01)
+    lanes.add(waiting("short", Lane.SINGLE))
+    assert lanes.next() is Lane.SINGLE
+    lanes.charge(Lane.SINGLE, 0.2)
+    assert lanes.next() is Lane.BATCH
 
 
 def test_the_cost_of_tasks_replaces_the_estimate_of_their_request() -> None:
@@ -81,11 +187,12 @@ def test_the_cost_of_tasks_replaces_the_estimate_of_their_request() -> None:
             return b""
 
         workers = Workers(1, admission)
-        line = workers.submit(lambda: [Task(wait, 0.25)], 5.0, Stop())
+        place = admission.enter(Lane.SINGLE, "a", 5.0)
+        line = workers.submit(lambda: [Task(wait, 0.25)], place, Stop())
         try:
             await asyncio.to_thread(entered.wait, 10)
             await asyncio.sleep(0)  # what the thread told the loop before comes first
-            return admission.cost
+            return admission.waiting_seconds
         finally:
             go_on.set()
             await line.done
@@ -128,7 +235,7 @@ def sha256(key: str) -> str:
 
 def test_keys_are_asked_for_and_have_quotas(serve: Serve, tmp_path: Path) -> None:
     path = tmp_path / "keys"
-    path.write_text(f"# keys\n\nann {sha256('A')}\nbob {sha256('B')} 3 # a few\n")
+    path.write_text(f"# keys\n\nann {sha256('A')}\nbob {sha256('B')} 9 # a few\n")
     with serve(api_keys_file=path) as client:
 
         def ask(sentences: int, **headers: str) -> tuple[int, dict[str, object]]:
@@ -141,7 +248,7 @@ def test_keys_are_asked_for_and_have_quotas(serve: Serve, tmp_path: Path) -> Non
         assert (status, told["www-authenticate"]) == (401, "Bearer")
         assert "got another: ask the administrator of this service" in str(told["detail"])
         assert ask(200, authorization="Bearer A")[0] == 200
-        assert ask(2, authorization="bearer B")[0] == 200
+        assert ask(2, authorization="bearer B")[0] == 200  # of 3 tokens each
         assert ask(1, **{"x-api-key": "B"})[0] == 200
         status, told = ask(2, authorization="Bearer B")
         assert (status, told["type"]) == (429, "/docs#problem-quota")
@@ -157,7 +264,9 @@ def test_a_quota_fills_up_as_time_passes() -> None:
     now = 100.0
     key = Key("ann", b"", 60, lambda: now)
     key.spend(60)
-    with pytest.raises(Refused, match="at most 60 sentences a minute with the key of ann, got 10"):
+    with pytest.raises(
+        Refused, match="at most 60 tokens a minute with the key of ann, got about 10"
+    ):
         key.spend(10)
     now += 10.0
     key.spend(10)
@@ -168,13 +277,32 @@ def test_a_quota_fills_up_as_time_passes() -> None:
     assert refused.value.retry_after == pytest.approx(141.0)
 
 
+def test_a_quota_is_corrected_by_the_tokens_found(serve: Serve, tmp_path: Path) -> None:
+    path = tmp_path / "keys"
+    path.write_text(f"ann {sha256('A')} 1000\n")
+    text = "It is. " * 20  # 60 tokens in 140 characters, which are charged as 35
+    with serve(api_keys_file=path) as client:
+        (key,) = client.app.state.service.keys  # type: ignore[attr-defined]
+        key.clock = lambda: key.since
+        for request in ({"text": text}, {"sentences": ["It is."] * 20}, {"text": " "}):
+            before = key.left
+            answer = client.post("/v1/parse", json=request, headers={"x-api-key": "A"}).json()
+            found = sum(len(one["tokens"]) for one in answer["sentences"])
+            assert before - key.left == found
+        before = key.left
+        client.post("/v1/batch", content='"It is."\n' * 20, headers={"x-api-key": "A"})
+        trees = {"trees": ["(S (NP (PRP It)) (VP (VBZ is)))", "(S (NP"]}
+        client.post("/v1/tree-probability", json=trees, headers={"x-api-key": "A"})
+        assert before - key.left == 62
+
+
 @pytest.mark.parametrize(
     "line", ["ann", "ann " + "A" * 64, "ann " + "a" * 63, "ann " + "a" * 64 + " 0", "a b c d"]
 )
 def test_errors_in_a_file_of_keys_do_not_repeat_the_keys(tmp_path: Path, line: str) -> None:
     path = tmp_path / "keys"
     path.write_text(f"\n{line}\n")
-    expected = r"expected `NAME SHA256 \[SENTENCES_PER_MINUTE\]` in .*keys:2, got something else"
+    expected = r"expected `NAME SHA256 \[TOKENS_PER_MINUTE\]` in .*keys:2, got something else"
     with pytest.raises(SettingsError, match=expected) as error:
         Keys(path)
     assert "aaaa" not in str(error.value)
@@ -185,13 +313,21 @@ def test_errors_in_a_file_of_keys_do_not_repeat_the_keys(tmp_path: Path, line: s
 # The workers --------------------------------------------------------------------------------------
 
 
+def place(admission: Admission, estimate: float = 0.0) -> Place:
+    return admission.enter(Lane.LARGER, "a", estimate)
+
+
 def run(threads: int, *lines: list[Task[bytes]]) -> list[list[bytes] | BaseException]:
     """Submit lines of tasks at once, and return their results."""
 
     async def work() -> list[list[bytes] | BaseException]:
-        workers = Workers(threads, Admission(threads, 8, 1.0))
+        admission = Admission(threads, 8, 1.0)
+        workers = Workers(threads, admission)
         submitted: list[Line[bytes]] = [
-            workers.submit(lambda tasks=tasks: tasks, 0.0, Stop()) for tasks in lines
+            workers.submit(
+                lambda tasks=tasks: tasks, admission.enter(Lane.LARGER, "a", 0.0), Stop()
+            )
+            for tasks in lines
         ]
         try:
             return await asyncio.gather(*(one.done for one in submitted), return_exceptions=True)
@@ -236,14 +372,15 @@ def test_an_unexpected_fault_fails_only_its_own_line() -> None:
 
 def test_an_unexpected_fault_while_preparing_fails_the_line() -> None:
     async def work() -> BaseException | None:
-        workers = Workers(1, Admission(1, 8, 1.0))
+        admission = Admission(1, 8, 1.0)
+        workers = Workers(1, admission)
 
         def broken() -> list[Task[bytes]]:
             raise ZeroDivisionError
 
         try:
             for _ in range(3):  # each fault ends a thread's loop, which is started anew
-                line = workers.submit(broken, 0.5, Stop())
+                line = workers.submit(broken, admission.enter(Lane.LARGER, "a", 0.5), Stop())
                 await asyncio.wait([line.done])
             return line.done.exception()
         finally:
@@ -266,6 +403,33 @@ def test_a_long_line_does_not_keep_a_short_one_waiting() -> None:
     assert finished.index("short") <= 2
 
 
+def test_a_single_sentence_waits_for_no_long_one_on_every_thread() -> None:
+    async def work() -> list[bytes]:
+        admission, go_on = Admission(2, 8, 1.0), threading.Event()
+        workers = Workers(2, admission)
+
+        def long() -> bytes:
+            go_on.wait(10)
+            return b"long"
+
+        def submitted(lane: Lane, task: Task[bytes]) -> Line[bytes]:
+            return workers.submit(lambda: [task], admission.enter(lane, "a", 0.0), Stop())
+
+        try:
+            longs = [submitted(Lane.BATCH, Task(long, 1.0)) for _ in range(4)]
+            await asyncio.sleep(0.05)
+            single = await submitted(Lane.SINGLE, told("single")).done
+            assert not any(one.done.done() for one in longs)
+            go_on.set()
+            await asyncio.gather(*(one.done for one in longs))
+            return single
+        finally:
+            go_on.set()
+            workers.close()
+
+    assert asyncio.run(asyncio.wait_for(work(), 30)) == [b"single"]
+
+
 def test_cancelled_work_is_dropped() -> None:
     async def work() -> tuple[int, BaseException | None]:
         admission = Admission(1, 8, 1.0)
@@ -279,7 +443,8 @@ def test_cancelled_work_is_dropped() -> None:
 
         stop = Stop()
         rest = [Task(lambda: ran.append(1) or b"", 0.0) for _ in range(100)]
-        line = workers.submit(lambda: [Task(first, 1.0), *rest], 0.0, stop)
+        place = admission.enter(Lane.LARGER, "a", 0.0)
+        line = workers.submit(lambda: [Task(first, 1.0), *rest], place, stop)
         try:
             await asyncio.to_thread(entered.wait, 10)
             stop.cancel()

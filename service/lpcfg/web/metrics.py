@@ -1,6 +1,7 @@
 """The metrics for Prometheus: one registry per process, and no globals."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 
 from prometheus_client import (
     CollectorRegistry,
@@ -12,12 +13,30 @@ from prometheus_client import (
     ProcessCollector,
     generate_latest,
 )
+from prometheus_client.core import CounterMetricFamily
+from prometheus_client.registry import Collector
 
-from lpcfg.web.scheduling.admission import Admission
+from lpcfg.web.scheduling.admission import Admission, Lane
 from lpcfg.web.scheduling.cache import Cache
 from lpcfg.web.served import Served
 
 _SECONDS = (0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
+
+
+class _Counted(Collector):
+    """A counter that is read when Prometheus asks."""
+
+    def __init__(self, name: str, meaning: str, value: Callable[[], int]) -> None:
+        self._told = name, meaning
+        self._value = value
+
+    def collect(self) -> Iterable[CounterMetricFamily]:
+        """Return the present value."""
+        yield CounterMetricFamily(*self._told, value=self._value())
+
+
+def _of_lane(admission: Admission, lane: Lane, at: int) -> float:
+    return admission.load(lane)[at]
 
 
 class Metrics:
@@ -63,13 +82,25 @@ class Metrics:
         for name, meaning, value in (
             ("queue_requests", "Requests that wait or are in progress", lambda: admission.requests),
             ("queue_seconds", "Estimated seconds of their work", lambda: admission.waiting_seconds),
+            ("batches", "Batches in progress", lambda: admission.batches),
             ("cost_scale", "Seconds per second of estimated cost", lambda: admission.scale),
-            ("refused", "Requests refused because of overload", lambda: admission.refused),
             ("cache_bytes", "Bytes of cached answers", lambda: cache.bytes),
+        ):
+            self._gauge(f"lpcfg_{name}", meaning).set_function(value)
+        for name, meaning, value in (
+            ("refused", "Requests refused because of overload", lambda: admission.refused),
             ("cache_hits", "Sentences answered from the cache", lambda: cache.hits),
             ("cache_misses", "Sentences not found in the cache", lambda: cache.misses),
         ):
-            self._gauge(f"lpcfg_{name}", meaning).set_function(value)
+            self.registry.register(_Counted(f"lpcfg_{name}", meaning, value))
+        lanes = {
+            "requests": "Requests of a lane that wait or are in progress",
+            "seconds": "Estimated seconds of their work",
+        }
+        for at, (name, meaning) in enumerate(lanes.items()):
+            gauge = Gauge(f"lpcfg_lane_{name}", meaning, ["lane"], registry=self.registry)
+            for lane in Lane:
+                gauge.labels(lane.value).set_function(partial(_of_lane, admission, lane, at))
 
     def answered(self, endpoint: str, status: int, seconds: float) -> None:
         """Count one request that was answered with this status."""

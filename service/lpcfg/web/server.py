@@ -35,7 +35,7 @@ def serve(
     Any thread may call that function. Raise if a model is missing or changed, or if the address
     cannot be used.
     """
-    logs.configure()
+    logs.configure(settings.log_level)
     app = create_app(settings)
     service: Service = app.state.service
     config = Config(
@@ -49,6 +49,7 @@ def serve(
         log_config=None,
         access_log=False,
         server_header=False,
+        proxy_headers=False,  # http/clients.py reads them
         timeout_keep_alive=settings.keep_alive_seconds,  # type: ignore[arg-type]  # any number
         timeout_graceful_shutdown=int(settings.timeout_seconds) + 1,
     )
@@ -97,7 +98,7 @@ def check(settings: Settings) -> list[Reference]:
 
     Raise if something cannot be served.
     """
-    logs.configure()
+    logs.configure(settings.log_level)
     service = Service.of(settings)
     asyncio.run(service.load())
     return service.models.references
@@ -127,9 +128,11 @@ class Server(uvicorn.Server):
         self.should_exit = True
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        self._service.draining = True  # now /ready fails, and answers close connections
-        if self._signal == signal.SIGTERM:
-            await asyncio.sleep(self._service.settings.drain_seconds)
+        settings = self._service.settings
+        listens = settings.drain_seconds if self._signal == signal.SIGTERM else 0.0
+        # now /ready fails, and answers close connections
+        self._service.drain(listens + settings.timeout_seconds)
+        await asyncio.sleep(listens)
         # Closing a listening socket resets connections that are not accepted yet. With a backlog
         # of 0 there are few of them, and they are accepted here until the socket closes.
         for listening in sockets or []:

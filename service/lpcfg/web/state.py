@@ -2,27 +2,36 @@
 
 import asyncio
 import gc
-from collections.abc import Callable, Sequence
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import structlog
+from starlette.datastructures import Headers
 from starlette.requests import Request
+from starlette.types import Scope
 
 from lpcfg.cancel import Stop
 from lpcfg.errors import DeadlineError
 from lpcfg.settings import Settings
-from lpcfg.web.http.keys import Keys
+from lpcfg.web.http.clients import Proxies
+from lpcfg.web.http.keys import Key, Keys
 from lpcfg.web.http.problems import Refused
+from lpcfg.web.http.record import Record, record_of
 from lpcfg.web.metrics import Metrics
-from lpcfg.web.scheduling.admission import Admission
+from lpcfg.web.scheduling.admission import Admission, Lane, cost_of_body, lane_of
 from lpcfg.web.scheduling.cache import Cache
 from lpcfg.web.scheduling.work import R, Task, Workers
 from lpcfg.web.served import Models
 from lpcfg.words.similarity import Similarity, comparison
 
 _log = structlog.get_logger("lpcfg.web")
+BATCH = "/v1/batch"
+_DIGITS = 18  # of a Content-Length: an exabyte
 _SOON = 2.0  # seconds after which a client may ask a starting service again
 
 
@@ -37,14 +46,15 @@ class Service:
     metrics: Metrics
     keys: Keys | None
     admins: Keys | None
+    proxies: Proxies
     similarity: Similarity | None = None
     """The measure of sentences' similarity, once it is loaded, if there is one."""
     workers: Workers | None = None
     """Set while the event loop runs."""
     failure: BaseException | None = None
     """The reason why the models could not be loaded, if so."""
-    draining: bool = False
-    """True once the process is about to end: connections are then closed after their answer."""
+    ends: float = math.inf
+    """The time (time.monotonic) by which the process will have ended."""
     on_failure: Callable[[], None] = field(default=lambda: None)
     on_ready: Callable[[], None] = field(default=lambda: None)
 
@@ -54,7 +64,9 @@ class Service:
 
         Raise if a model or a file of keys is missing.
         """
-        admission = Admission(settings.threads, settings.queue, settings.queue_seconds)
+        admission = Admission(
+            settings.threads, settings.queue, settings.queue_seconds, settings.batches
+        )
         cache = Cache(settings.cache_bytes)
         keys, admins = settings.api_keys_file, settings.admin_keys_file
         service = cls(
@@ -70,9 +82,23 @@ class Service:
             Metrics(admission, cache),
             None if keys is None else Keys(keys),
             None if admins is None else Keys(admins),
+            Proxies(settings.proxies or ()),
         )
         service.metrics.ready.set_function(lambda: service.ready)
         return service
+
+    @property
+    def draining(self) -> bool:
+        """True once the process is about to end: connections are then closed after their answer."""
+        return self.ends < math.inf
+
+    def drain(self, seconds: float) -> None:
+        """Begin to end: connections wait for what they have asked for, so many seconds longer."""
+        self.ends = time.monotonic() + seconds
+
+    def remaining(self) -> float:
+        """Return the seconds until the process ends: infinitely many, unless it drains."""
+        return self.ends - time.monotonic()
 
     @property
     def ready(self) -> bool:
@@ -95,15 +121,39 @@ class Service:
             self.failure = failure
             self.on_failure()
 
-    def check_room(self) -> None:
-        """Raise Refused while the service starts, and while too much work is waiting."""
+    def record(self, scope: Scope) -> Record:
+        """Begin the record of a request."""
+        headers, peer = scope["headers"], scope.get("client") or ("", 0)
+        return Record.of(scope["method"], headers, self.proxies.address(peer[0], headers))
+
+    def enter(self, scope: Scope, record: Record) -> Key | None:
+        """Return the owner of a request's key. Raise Refused if there is none, or no room.
+
+        Whether there is room is decided from the head: what the body holds is estimated from its
+        length, and looked at again once it is known.
+        """
+        key = None
+        headers = Headers(scope=scope)
+        if self.keys is not None:
+            key = self.keys.owner(headers)
+            record.key = record.client = key.name
+        self._check_ready()
+        if scope["path"] == BATCH:
+            self.admission.check_batch(record.client)
+        else:
+            length = headers.get("content-length", "")
+            known = length.isdecimal() and len(length) < _DIGITS
+            estimate = cost_of_body(int(length)) if known else math.inf
+            self.admission.check(lane_of(estimate), record.client)
+        return key
+
+    def _check_ready(self) -> None:
         if not self.models.ready:
             raise Refused(
                 "starting",
                 "expected every model to be ready, got one still loading: try again shortly",
                 retry_after=_SOON,
             )
-        self.admission.check()
 
     def stop(self) -> Stop:
         """Return the deadline for a request that begins now."""
@@ -121,21 +171,30 @@ class Service:
         The request's body must have been read. At the deadline, raise DeadlineError at once; the
         work itself ends at its next step.
         """
+        record = record_of(request.scope)
+        lane = lane_of(estimate)
+        self.admission.check(lane, record.client)
         watching = asyncio.create_task(_cancel_on_disconnect(request, stop))
         try:
-            return await self.answers(prepare, estimate, stop)
+            return await self.answers(prepare, lane, record, estimate, stop)
         finally:
             watching.cancel()
             with suppress(asyncio.CancelledError):
                 await watching
 
     async def answers(
-        self, prepare: Callable[[], Sequence[Task[R]]], estimate: float, stop: Stop
+        self,
+        prepare: Callable[[], Sequence[Task[R]]],
+        lane: Lane,
+        record: Record,
+        estimate: float,
+        stop: Stop,
     ) -> list[R]:
         """Compute the answers of tasks, in order, even if no client is waiting."""
         if self.workers is None:
             raise Refused("starting", "expected running workers, got none: try again shortly")
-        line = self.workers.submit(prepare, estimate, stop)
+        place = self.admission.enter(lane, record.client, estimate)
+        line = self.workers.submit(prepare, place, stop)
         try:
             async with asyncio.timeout(self.settings.timeout_seconds):
                 return await line.done
@@ -145,7 +204,36 @@ class Service:
                 "answer by then: send less at once"
             ) from None
         finally:
+            record.waited += line.waited
+            record.worked += line.worked
             stop.cancel()
+
+    def charge(self, request: Request, tokens: int) -> None:
+        """Take so many tokens, which are an estimate, from the quota of a request's key."""
+        key: Key | None = request.state.key
+        if key is not None:
+            key.spend(tokens)
+            record_of(request.scope).charged += tokens
+
+    def done(
+        self,
+        request: Request,
+        endpoint: str,
+        model: Mapping[str, Any] | None,
+        lengths: Sequence[int],
+        charged: int | None = None,
+    ) -> None:
+        """Count sentences of these lengths that a model has answered, and correct the quota.
+
+        `charged` is what the key was charged with for them; by default, for the whole request.
+        """
+        self.metrics.count(endpoint, lengths)
+        record, key = record_of(request.scope), request.state.key
+        record.model = None if model is None else model["hash"]
+        record.sentences += len(lengths)
+        record.tokens += sum(lengths)
+        if key is not None:
+            key.correct(sum(lengths) - (record.charged if charged is None else charged))
 
 
 def _measure(file: Path) -> Similarity:

@@ -1,10 +1,15 @@
-"""Batches: JSON lines in, JSON lines out, in order and in bounded memory."""
+"""Batches: JSON lines in, JSON lines out, in order and in bounded memory.
+
+A batch ends early, with a problem in its last line, if its client sends nothing for too long, and
+if the service ends: then every line that still comes has a problem for its answer.
+"""
 
 import asyncio
 import json
+import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
@@ -17,17 +22,25 @@ from lpcfg.parsing.results import Options
 from lpcfg.protocol.schemas import SentenceInput
 from lpcfg.web.endpoints import inputs
 from lpcfg.web.endpoints.tasks import Answer, encoded, parse_task
-from lpcfg.web.http.bodies import read_json
-from lpcfg.web.http.keys import Key
+from lpcfg.web.http.bodies import LARGE, read_json
 from lpcfg.web.http.limits import check_sentence
-from lpcfg.web.http.problems import problem_of, problem_of_validation
+from lpcfg.web.http.problems import Refused, problem_of, problem_of_validation
+from lpcfg.web.http.record import connection_of, record_of
+from lpcfg.web.scheduling.admission import Lane
 from lpcfg.web.scheduling.work import Task
 from lpcfg.web.served import Served
-from lpcfg.web.state import Service, until_disconnect
+from lpcfg.web.state import BATCH, Service, until_disconnect
 
 _INPUT: TypeAdapter[inputs.AnyInput] = TypeAdapter(SentenceInput)
 _AHEAD = 4
 """Lines in progress per thread: enough that no thread waits for the network."""
+_LOOK = 0.05
+"""Seconds between looks at a connection: while its client is not read from, nothing else tells
+that it is gone."""
+_BYTES_PER_SECOND = 1024
+_ENDING = Refused(
+    "ending", "expected a line before the service was told to end, got one after: send it again"
+)
 
 Answering = asyncio.Task[bytes]
 
@@ -37,8 +50,15 @@ class LinesResponse(StreamingResponse):
 
     media_type = "application/x-ndjson"
 
+    def __init__(self, batch: "Batch", status_code: int = 200) -> None:
+        super().__init__(batch.answers(), status_code)
+        self._batch = batch
+
     async def __call__(self, _: Scope, __: Receive, send: Send) -> None:
-        await self.stream_response(send)
+        try:
+            await self.stream_response(send)
+        finally:
+            self._batch.leave()
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,13 +68,23 @@ class Batch:
     service: Service
     served: Served
     options: Options
-    key: Key | None
+    request: Request
+    under_way: set[Answering] = field(default_factory=set)
 
-    async def answers(self, request: Request) -> AsyncIterator[bytes]:
+    def __post_init__(self) -> None:
+        client = record_of(self.request.scope).client
+        self.service.admission.check_batch(client)
+        self.service.admission.enter_batch(client)
+
+    def leave(self) -> None:
+        """Count this batch as ended."""
+        self.service.admission.leave_batch(record_of(self.request.scope).client)
+
+    async def answers(self) -> AsyncIterator[bytes]:
         """Yield one answer for each line of the request's body, in order, as soon as it is done."""
         ahead = asyncio.Queue[Answering | None](_AHEAD * self.service.settings.threads)
-        under_way: set[Answering] = set()
-        reading = asyncio.create_task(self._read(request, ahead, under_way))
+        reading = asyncio.create_task(self._read(ahead))
+        watching = asyncio.create_task(self._watch(reading))
         try:
             while (answering := await ahead.get()) is not None:
                 await asyncio.wait([answering])
@@ -62,31 +92,40 @@ class Batch:
                     return
                 yield answering.result()
         finally:
-            for task in (reading, *under_way):
+            others = (reading, watching, *self.under_way)
+            for task in others:
                 task.cancel()
-            await asyncio.gather(reading, *under_way, return_exceptions=True)
+            await asyncio.gather(*others, return_exceptions=True)
 
-    async def _read(
-        self,
-        request: Request,
-        ahead: "asyncio.Queue[Answering | None]",
-        under_way: set[Answering],
-    ) -> None:
+    async def _watch(self, reading: "asyncio.Task[None]") -> None:
+        """Cancel everything once the client is gone, whether or not it is being read from."""
+        connection = connection_of(self.request.scope)
+        while connection is not None:
+            await asyncio.sleep(_LOOK)
+            if connection.is_gone():
+                reading.cancel()
+                self._cancel()
+                return
+
+    def _cancel(self) -> None:
+        for task in self.under_way:
+            task.cancel()
+
+    async def _read(self, ahead: "asyncio.Queue[Answering | None]") -> None:
         """Start each line as it arrives. Cancel all of them if the client disconnects."""
         with suppress(ClientDisconnect):
-            async for number, line in _lines(request, self.service.settings.max_body_bytes):
+            async for number, line in _lines(self.request, self.service):
                 answering = asyncio.create_task(self._answer(number, line))
-                under_way.add(answering)
-                answering.add_done_callback(under_way.discard)
+                self.under_way.add(answering)
+                answering.add_done_callback(self.under_way.discard)
                 await ahead.put(answering)
             await ahead.put(None)
-            await until_disconnect(request)
-        for task in under_way:
-            task.cancel()
+            await until_disconnect(self.request)
+        self._cancel()
         with suppress(asyncio.QueueFull):
             ahead.put_nowait(None)
 
-    async def _answer(self, number: int, line: bytes | InputError) -> bytes:
+    async def _answer(self, number: int, line: bytes | LpcfgError) -> bytes:
         told = {"line": number, "model": self.served.version}
         try:
             sentence = await self._sentence(line)
@@ -98,23 +137,27 @@ class Batch:
             return json.dumps(told)[:-1].encode() + b', "sentence": ' + sentence + b"}\n"
         return encoded({**told, "problem": fault.model_dump(exclude_none=True)}) + b"\n"
 
-    async def _sentence(self, line: bytes | InputError) -> bytes:
-        if isinstance(line, InputError):
+    async def _sentence(self, line: bytes | LpcfgError) -> bytes:
+        if isinstance(line, LpcfgError):
             raise line
-        settings, stop = self.service.settings, self.service.stop()
-        value = read_json(line, settings.max_json_depth)
+        service, settings, stop = self.service, self.service.settings, self.service.stop()
+        if len(line) < LARGE:
+            value = read_json(line, settings.max_json_depth)
+        else:
+            value = await asyncio.to_thread(read_json, line, settings.max_json_depth)
         check_sentence(value, settings, "")
         given = _INPUT.validate_python(value)
-        if self.key is not None:
-            self.key.spend(1)
+        expected = inputs.tokens_in(None, [given])
+        service.charge(self.request, expected)
 
         def prepare() -> list[Task[Answer]]:
             sentence = inputs.sentence_of(given, settings, "")
-            return [parse_task(self.service.cache, self.served, sentence, self.options, stop, "")]
+            return [parse_task(service.cache, self.served, sentence, self.options, stop, "")]
 
         estimate = inputs.estimate(None, [given], settings)
-        [answer] = await self.service.answers(prepare, estimate, stop)
-        self.service.metrics.count("/v1/batch", [answer.tokens])
+        record = record_of(self.request.scope)
+        [answer] = await service.answers(prepare, Lane.BATCH, record, estimate, stop)
+        service.done(self.request, BATCH, self.served.version, [answer.tokens], expected)
         return answer.body
 
 
@@ -123,14 +166,25 @@ def _under_line(error: Mapping[str, Any]) -> dict[str, Any]:
     return {**error, "loc": ("body", *error["loc"])}
 
 
-async def _lines(request: Request, longest: int) -> AsyncIterator[tuple[int, bytes | InputError]]:
-    """Yield the numbered lines of a body. A blank or too long line yields an error in its place."""
+async def _lines(
+    request: Request, service: Service
+) -> AsyncIterator[tuple[int, bytes | LpcfgError]]:
+    """Yield the numbered lines of a body. A line that cannot be answered is an error in its place.
+
+    The last one is an error, too, if the client stops sending, or the service must end.
+    """
+    longest = service.settings.max_body_bytes
     number, kept, length = 1, bytearray(), 0
-    async for chunk in request.stream():
+    chunks = _chunks(request, service)
+    async for chunk in chunks:
+        if isinstance(chunk, LpcfgError):
+            yield number, chunk
+            return
         *ended, rest = chunk.split(b"\n")
         for piece in ended:
             length += len(piece)
-            yield number, _checked(bytes(kept) + piece, length, longest)
+            whole = bytes(kept) + piece
+            yield number, _ENDING if _is_late(service) else _checked(whole, length, longest)
             number, length = number + 1, 0
             kept.clear()
         length += len(rest)
@@ -138,6 +192,46 @@ async def _lines(request: Request, longest: int) -> AsyncIterator[tuple[int, byt
             kept += rest
     if length:
         yield number, _checked(bytes(kept), length, longest)
+
+
+async def _chunks(request: Request, service: Service) -> AsyncIterator[bytes | LpcfgError]:
+    """Yield the pieces of a body, or an error if no line ends for too long while it is waited for.
+
+    A line in pieces has a second more for each 1024 bytes of it.
+    """
+    stream, connection = aiter(request.stream()), connection_of(request.scope)
+    left = seconds = service.settings.body_seconds
+    while True:
+        started = time.monotonic()
+        try:
+            async with asyncio.timeout(max(min(left, service.remaining()), 0.0)):
+                chunk = await anext(stream, None)
+            if service.remaining() <= 0:  # however much there is
+                raise TimeoutError
+        except TimeoutError:
+            if connection is not None:
+                connection.close_after_answer()  # the rest of the body is not read
+            yield _ENDING if service.remaining() <= 0 else _slow(seconds)
+            return
+        if chunk is None:
+            return
+        if b"\n" in chunk:
+            left = seconds
+        else:
+            left += len(chunk) / _BYTES_PER_SECOND - (time.monotonic() - started)
+        yield chunk
+
+
+def _slow(seconds: float) -> Refused:
+    return Refused(
+        "slow",
+        f"expected a line within {seconds:g} seconds, got none: send faster, or end the batch",
+    )
+
+
+def _is_late(service: Service) -> bool:
+    """Return True if a line comes so late after the order to end that it is not begun any more."""
+    return service.remaining() < service.settings.timeout_seconds / 2
 
 
 def _checked(line: bytes, length: int, longest: int) -> bytes | InputError:

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query, Request
 from starlette.responses import Response
@@ -31,7 +31,7 @@ from lpcfg.web.http.bodies import GuardedRoute
 from lpcfg.web.http.keys import BEARER
 from lpcfg.web.http.limits import check_count
 from lpcfg.web.http.problems import documented, problem_of
-from lpcfg.web.scheduling.admission import cost, cost_of_text
+from lpcfg.web.scheduling.admission import cost, cost_of_text, tokens_of_text
 from lpcfg.web.scheduling.work import Task
 from lpcfg.web.served import Served
 from lpcfg.web.state import Service, service_of
@@ -65,7 +65,7 @@ async def parse(body: ParseRequest, request: Request, service: TheService) -> Re
     """
     settings, served, stop = service.settings, service.models.named(body.model), service.stop()
     _check_parses(body.k, settings)
-    admit(service, request, body.text, body.sentences)
+    admit_sentences(service, request, body.text, body.sentences)
     options = Options(k=body.k, objective=body.objective, rescore=body.rescore)
 
     def prepare() -> list[Task[Answer]]:
@@ -77,7 +77,7 @@ async def parse(body: ParseRequest, request: Request, service: TheService) -> Re
 
     estimate = inputs.estimate(body.text, body.sentences, settings)
     answers = await service.compute(request, prepare, estimate, stop)
-    service.metrics.count("/v1/parse", [one.tokens for one in answers])
+    service.done(request, "/v1/parse", served.version, [one.tokens for one in answers])
     parts = b",".join(one.body for one in answers)
     return _answer(served, b'"sentences":[' + parts + b"]")
 
@@ -97,7 +97,7 @@ async def marginals(body: MarginalsRequest, request: Request, service: TheServic
     settings, served, stop = service.settings, service.models.named(body.model), service.stop()
     given = [body.text or ""] if body.sentences is None else body.sentences
     pointer = "/text" if body.sentences is None else "/sentences/0"
-    admit(service, request, None, given)
+    admit_sentences(service, request, None, given)
 
     def run(sentence: Sentence) -> Answer:
         with located(pointer):
@@ -112,7 +112,7 @@ async def marginals(body: MarginalsRequest, request: Request, service: TheServic
 
     estimate = inputs.estimate(None, given, settings)
     [answer] = await service.compute(request, prepare, estimate, stop)
-    service.metrics.count("/v1/marginals", [answer.tokens])
+    service.done(request, "/v1/marginals", served.version, [answer.tokens])
     return _answer(served, answer.body[1:-1])
 
 
@@ -148,22 +148,23 @@ async def tree_probability(body: TreesRequest, request: Request, service: TheSer
     """
     settings, served, stop = service.settings, service.models.named(body.model), service.stop()
     check_count("trees", len(body.trees), settings.max_sentences, "/trees")
-    admit(service, request, None, body.trees)
+    service.charge(request, sum(map(tokens_of_text, body.trees)))
 
-    def task(number: int, text: str) -> Task[bytes]:
+    def task(number: int, text: str) -> Task[Answer]:
         at = f"/trees/{number}"
         return Task(
             lambda: _tree_probability(served, text, body.rescore, settings, stop, at),
             cost_of_text(text, settings.max_tokens),
         )
 
-    def prepare() -> list[Task[bytes]]:
+    def prepare() -> list[Task[Answer]]:
         return [task(number, text) for number, text in enumerate(body.trees)]
 
     estimate = inputs.estimate(None, body.trees, settings)
     answers = await service.compute(request, prepare, estimate, stop)
-    service.metrics.sentences.labels("/v1/tree-probability").inc(len(answers))
-    return _answer(served, b'"trees":[' + b",".join(answers) + b"]")
+    lengths = [one.tokens for one in answers]
+    service.done(request, "/v1/tree-probability", served.version, lengths)
+    return _answer(served, b'"trees":[' + b",".join(one.body for one in answers) + b"]")
 
 
 _NO_PROBABILITY = dict.fromkeys(
@@ -181,16 +182,17 @@ _NO_PROBABILITY = dict.fromkeys(
 
 def _tree_probability(
     served: Served, text: str, rescore: bool, settings: Settings, stop: Stop, at: str
-) -> bytes:
+) -> Answer:
     try:
         tree = inputs.tree_of(text, settings, at)
     except (TreebankError, InputError) as error:
         under = at if isinstance(error, TreebankError) else ""
-        told = problem_of(error, under).model_dump(exclude_none=True)
-        return encoded({**_NO_PROBABILITY, "problem": told})
+        problem = problem_of(error, under).model_dump(exclude_none=True)
+        return Answer(encoded({**_NO_PROBABILITY, "problem": problem}), 0)
     found = served.parser.tree_probability([tree], stop, rescore=rescore)[0]
     drawn = {"tree": write(tree), "missing": found.missing}
-    return encoded({**tree_probability_json(found), **drawn, "problem": None})
+    told = encoded({**tree_probability_json(found), **drawn, "problem": None})
+    return Answer(told, len(tree.tokens()))
 
 
 @router.post(
@@ -233,10 +235,8 @@ async def batch(
     with located("#query"):
         _check_parses(asked.k, service.settings)
         served = service.models.named(asked.model)
-    key = getattr(request.state, "key", None)
     options = Options(k=asked.k, objective=asked.objective, rescore=asked.rescore)
-    lines = Batch(service, served, options, key)
-    return LinesResponse(lines.answers(request))
+    return LinesResponse(Batch(service, served, options, request))
 
 
 # Shared -------------------------------------------------------------------------------------------
@@ -276,13 +276,9 @@ def _check_spans(body: MarginalsRequest, sentence: Sentence) -> None:
             )
 
 
-def admit(
-    service: Service, request: Request, text: str | None, given: Sequence[Any] | None
+def admit_sentences(
+    service: Service, request: Request, text: str | None, given: Sequence[inputs.AnyInput] | None
 ) -> None:
-    """Raise if there are too many sentences, or more than are left in the key's quota."""
-    if given is not None:
-        check_count("sentences", len(given), service.settings.max_sentences, "/sentences")
-    if service.keys is not None:
-        # Raw text counts as one sentence per 125 characters until its sentences are known.
-        number = len(given) if given is not None else 1 + len(text or "") // 125
-        request.state.key.spend(number)
+    """Raise if there are too many sentences, or more tokens than are left in the key's quota."""
+    check_count("sentences", len(given or ()), service.settings.max_sentences, "/sentences")
+    service.charge(request, inputs.tokens_in(text, given))

@@ -14,7 +14,7 @@ from lpcfg.dependencies.to_json import parsed_json
 from lpcfg.parsing.results import Sentence
 from lpcfg.protocol.schemas import DependenciesRequest, DependenciesResponse
 from lpcfg.web.endpoints import inputs
-from lpcfg.web.endpoints.compute import PROBLEMS, admit
+from lpcfg.web.endpoints.compute import PROBLEMS, admit_sentences
 from lpcfg.web.endpoints.tasks import Answer, encoded
 from lpcfg.web.http.bodies import GuardedRoute
 from lpcfg.web.http.keys import BEARER
@@ -52,7 +52,7 @@ async def dependencies(
     """
     settings, stop = service.settings, service.stop()
     parser, version = service.models.dependencies(body.model)
-    admit(service, request, body.text, body.sentences)
+    admit_sentences(service, request, body.text, body.sentences)
     as_conllu = CONLLU in request.headers.get("accept", "")
 
     def prepare() -> list[Task[Answer]]:
@@ -66,7 +66,7 @@ async def dependencies(
 
     estimate = inputs.estimate(body.text, body.sentences, settings)
     answers = await service.compute(request, prepare, estimate, stop)
-    service.metrics.count("/v1/dependencies", [one.tokens for one in answers])
+    service.done(request, "/v1/dependencies", version, [one.tokens for one in answers])
     parts = [one.body for one in answers]
     if as_conllu:
         return Response(b"".join(parts), media_type=f"{CONLLU}; charset=utf-8")

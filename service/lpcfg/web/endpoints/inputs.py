@@ -15,7 +15,7 @@ from lpcfg.trees.brackets import parse_tree
 from lpcfg.trees.normalize import normalize
 from lpcfg.trees.tree import Tree
 from lpcfg.web.http.limits import check_count, check_length
-from lpcfg.web.scheduling.admission import cost, cost_of_text
+from lpcfg.web.scheduling.admission import cost, cost_of_text, tokens_of_text
 
 AnyInput = str | TokensInput
 
@@ -121,6 +121,15 @@ def _estimates(given: Sequence[AnyInput], longest: int) -> Iterator[float]:
             yield cost_of_text(one, longest)
         else:
             yield cost(min(len(one.tokens), longest))
+
+
+def tokens_in(text: str | None, given: Sequence[AnyInput] | None) -> int:
+    """Estimate how many tokens a request has: those it lists, and one for each 4 characters."""
+    if given is None:
+        return tokens_of_text(text or "")
+    return sum(
+        tokens_of_text(one) if isinstance(one, str) else max(len(one.tokens), 1) for one in given
+    )
 
 
 def without_id(sentence: Sentence) -> Sentence:

@@ -14,6 +14,7 @@ from lpcfg.web.http.bodies import GuardedRoute
 from lpcfg.web.http.keys import BEARER
 from lpcfg.web.http.limits import check_count, check_length
 from lpcfg.web.http.problems import Refused, documented
+from lpcfg.web.scheduling.admission import tokens_of_text
 from lpcfg.web.scheduling.work import Task
 from lpcfg.web.state import Service, service_of
 from lpcfg.words.similarity import Similarity, comparison
@@ -23,6 +24,8 @@ TheService = Annotated[Service, Depends(service_of)]
 # Seconds for one pair: overhead and per character, measured on pairs of 15 and 42 tokens (0.5 and
 # 1.2 ms), in the unit of scheduling.admission.
 _EACH, _LINEAR = 1e-4, 6e-6
+_Compared = tuple[bytes, list[int]]
+"""The answer to a pair, and how many tokens its sentences have."""
 
 
 @router.post(
@@ -47,31 +50,36 @@ async def similarity(body: SimilarityRequest, request: Request, service: TheServ
             "LPCFG_SIMILARITY_FILE",
         )
     check_count("pairs", len(body.pairs), settings.max_sentences, "/pairs")
-    if service.keys is not None:
-        request.state.key.spend(2 * len(body.pairs))
+    service.charge(
+        request,
+        sum(tokens_of_text(one) for pair in body.pairs for one in (pair.first, pair.second)),
+    )
 
-    def task(number: int, pair: PairInput) -> Task[bytes]:
-        def run() -> bytes:
+    def task(number: int, pair: PairInput) -> Task[_Compared]:
+        def run() -> _Compared:
             return _compared(measure, pair, settings, f"/pairs/{number}")
 
         return Task(run, _cost(pair))
 
-    def prepare() -> list[Task[bytes]]:
+    def prepare() -> list[Task[_Compared]]:
         return [task(number, pair) for number, pair in enumerate(body.pairs)]
 
     answers = await service.compute(request, prepare, sum(map(_cost, body.pairs)), stop)
-    service.metrics.sentences.labels("/v1/similarity").inc(2 * len(answers))
+    lengths = [length for _, both in answers for length in both]
+    service.done(request, "/v1/similarity", None, lengths)
     members = b'"scale":' + json.dumps(measure.scale).encode() + b',"pairs":['
-    return Response(b"{" + members + b",".join(answers) + b"]}", media_type="application/json")
+    parts = b",".join(told for told, _ in answers)
+    return Response(b"{" + members + parts + b"]}", media_type="application/json")
 
 
 def _cost(pair: PairInput) -> float:
     return _EACH + _LINEAR * (len(pair.first) + len(pair.second))
 
 
-def _compared(measure: Similarity, pair: PairInput, settings: Settings, pointer: str) -> bytes:
+def _compared(measure: Similarity, pair: PairInput, settings: Settings, pointer: str) -> _Compared:
     """Compare the sentences of a pair, neither of more tokens than allowed."""
+    lengths = []
     for name, text in (("first", pair.first), ("second", pair.second)):
-        found = tokenize(text, most=10 * settings.max_tokens)
-        check_length(len(found), settings, f"{pointer}/{name}")
-    return encoded(comparison(measure, (pair.first, pair.second)))
+        lengths.append(len(tokenize(text, most=10 * settings.max_tokens)))
+        check_length(lengths[-1], settings, f"{pointer}/{name}")
+    return encoded(comparison(measure, (pair.first, pair.second))), lengths

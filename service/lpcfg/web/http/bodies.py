@@ -15,6 +15,7 @@ from lpcfg.errors import InputError, LimitError, Stopped
 from lpcfg.settings import Settings
 from lpcfg.web.http.limits import check_size
 from lpcfg.web.http.problems import BodyLimitError, Refused
+from lpcfg.web.http.record import record_of
 from lpcfg.web.state import service_of
 
 # This expression never backtracks, so it takes linear time.
@@ -22,7 +23,7 @@ _STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?', re.DOTALL)
 _JSON_TYPE = re.compile(r"application/(?:[\w.-]+\+)?json\s*(?:;.*)?", re.IGNORECASE)
 
 
-_LARGE = 1 << 14  # bytes of a body that is read off the event loop: others wait a millisecond
+LARGE = 1 << 14  # bytes of a body that is read off the event loop: others wait a millisecond
 
 
 class JsonRequest(Request):
@@ -39,7 +40,7 @@ class JsonRequest(Request):
                 )
             self._body = await self._limited()  # Request.body() looks for it here
             settings = service_of(self).settings
-            if len(self._body) < _LARGE:
+            if len(self._body) < LARGE:
                 self._value = _read(self._body, settings)
             else:
                 self._value = await asyncio.to_thread(_read, self._body, settings)
@@ -77,9 +78,7 @@ class GuardedRoute(APIRoute):
 
         async def guarded(request: Request) -> Response:
             service = service_of(request)
-            if service.keys is not None:
-                request.state.key = service.keys.owner(request.headers)
-            service.check_room()
+            request.state.key = service.enter(request.scope, record_of(request.scope))
             json_request = JsonRequest(request.scope, request.receive)
             if self.body_field is not None:
                 # Errors raised here become problems. FastAPI would answer 400 without a reason.

@@ -1,12 +1,14 @@
 """uvicorn's HTTP protocol with deadlines for slow clients, which it lacks.
 
 head       ends header_seconds after its first byte, or after the connection was made
-body       ends body_seconds after its head, and a second later for each 1024 bytes of it
-answer     ends send_seconds after the client last read any of it
+body       ends body_seconds after its head, and a second later for each 1024 bytes of it; that of
+           a batch has no end, and the batch itself looks whether lines come
+answer     ends when the client reads less than 1024 bytes a second of it, over send_seconds
 idle       ends keep_alive_seconds after the answer
 """
 
 import asyncio
+import select
 from typing import Any, Literal
 
 import structlog
@@ -18,7 +20,8 @@ from uvicorn.server import ServerState
 from lpcfg.settings import Settings
 from lpcfg.web.http.gate import Gate
 from lpcfg.web.http.problems import problem
-from lpcfg.web.http.record import Record
+from lpcfg.web.http.record import CONNECTION, Record
+from lpcfg.web.state import BATCH
 
 _BYTES_PER_SECOND = 1024
 _LAST_READS = 0.25  # seconds for reading requests already on their way when the service ends
@@ -49,12 +52,19 @@ class DeadlineProtocol(HttpToolsProtocol):
         self._phase: Phase = "new"
         self._since = self.loop.time()
         self._received = 0  # bytes of the present head or body
-        self._blocked = 0.0
+        self._blocked = 0.0  # seconds since the client has last read enough
+        self._unread = 0  # bytes of the answer that were not read then
         self._refused = False
+        self._errors = select.poll()
         one = self.settings
         shortest = min(one.header_seconds, one.body_seconds, one.send_seconds)
         self._tick = min(1.0, shortest / 4)
         self._looking = self.loop.call_later(self._tick, self._look)
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        if (open_socket := transport.get_extra_info("socket")) is not None:
+            self._errors.register(open_socket, 0)  # errors are always told
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._looking.cancel()
@@ -76,6 +86,16 @@ class DeadlineProtocol(HttpToolsProtocol):
             self.transport.close()
         else:
             self.cycle.keep_alive = False
+
+    # For the application --------------------------------------------------------------------------
+
+    def is_gone(self) -> bool:
+        """Return True if the client has reset the connection, even if it is not being read from."""
+        return self.transport.is_closing() or bool(self._errors.poll(0))
+
+    def close_after_answer(self) -> None:
+        """Close the connection once the present answer has ended."""
+        self.cycle.keep_alive = False
 
     # Phases ---------------------------------------------------------------------------------------
 
@@ -123,6 +143,7 @@ class DeadlineProtocol(HttpToolsProtocol):
         close = not cycle.keep_alive or cycle.waiting_for_100_continue
         refusal = self.gate.answer(cycle.scope, cycle.default_headers, close)
         if refusal is None:
+            cycle.scope[CONNECTION] = self  # type: ignore[literal-required]
             super()._start_asgi_task(cycle, app)
             return
         cycle.response_started = cycle.response_complete = True  # its body is read and dropped
@@ -153,12 +174,12 @@ class DeadlineProtocol(HttpToolsProtocol):
         self._looking = self.loop.call_later(self._tick, self._look)
         if self.flow.read_paused:
             self._since += self._tick
-        self._blocked = self._blocked + self._tick if self.flow.write_paused else 0.0
+        self._look_at_reading()
         if self._blocked > self.settings.send_seconds:
             self._log_slow("answer")
             self.transport.abort()
         elif self.loop.time() - self._since > self._allowed():
-            if self._phase == "answer":
+            if self._phase == "answer" or self._is_answered():
                 self.transport.close()
             else:
                 self._log_slow(self._phase)
@@ -169,9 +190,24 @@ class DeadlineProtocol(HttpToolsProtocol):
                     "send it faster",
                 )
 
+    def _look_at_reading(self) -> None:
+        """Note whether the client reads what is written, and how fast."""
+        unread = self.transport.get_write_buffer_size()
+        enough = _BYTES_PER_SECOND * self.settings.send_seconds
+        if not self.flow.write_paused or unread <= self._unread - enough:
+            self._blocked, self._unread = 0.0, unread
+        else:
+            self._blocked += self._tick
+            self._unread = max(self._unread, unread)
+
+    def _is_answered(self) -> bool:
+        return self.cycle is not None and self.cycle.response_complete
+
     def _allowed(self) -> float:
         one = self.settings
         match self._phase:
+            case "body" if self.scope["path"] == BATCH and not self._is_answered():
+                return float("inf")
             case "body":
                 return one.body_seconds + self._received / _BYTES_PER_SECOND
             case "answer":
@@ -200,7 +236,9 @@ class DeadlineProtocol(HttpToolsProtocol):
         if under_way and cycle.response_started:
             self.transport.abort()
             return
-        record = Record.of(self.scope.get("method", "-") if self.scope else "-", self.headers or ())
+        method = self.scope.get("method", "-") if self.scope else "-"
+        address = self.client[0] if self.client else ""
+        record = Record.of(method, self.headers or (), address)
         date = self.server_state.default_headers
         self.transport.write(self.gate.refusal(problem(kind, detail), record, date, close=True))
         self.transport.close()

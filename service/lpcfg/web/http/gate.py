@@ -32,11 +32,12 @@ class Gate:
         """
         if scope["method"] != "POST" or scope["path"] not in self._paths:
             return None
+        service = self._service
+        record = service.record(scope)
+        record.endpoint = scope["path"]
         try:
-            self._service.check_room()
+            service.enter(scope, record)
         except LpcfgError as error:
-            record = Record.of("POST", scope["headers"])
-            record.endpoint = scope["path"]
             told = problem_of(error)
             more = [
                 (name.lower().encode(), value.encode()) for name, value in headers_of(error).items()

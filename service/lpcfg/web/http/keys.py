@@ -1,7 +1,7 @@
 """API keys: their owners and their quotas.
 
-A line of the file is `NAME SHA256 [SENTENCES_PER_MINUTE]`, with the key's SHA-256 in hex. Keys
-should be long and random (`openssl rand -hex 32`); a plain hash is then enough.
+A line of the file is `NAME SHA256 [TOKENS_PER_MINUTE]`, with the key's SHA-256 in hex. Keys should
+be long and random (`openssl rand -hex 32`); a plain hash is then enough.
 """
 
 import hashlib
@@ -9,7 +9,7 @@ import hmac
 import math
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -38,26 +38,34 @@ class Key:
         self.left = float(self.per_minute or 0)
         self.since = self.clock()
 
-    def spend(self, sentences: int) -> None:
-        """Take so many sentences from the quota, which fills up again as time passes."""
+    def spend(self, tokens: int) -> None:
+        """Take so many tokens from the quota, which fills up again as time passes."""
         if self.per_minute is None:
             return
-        now = self.clock()
-        rate = self.per_minute / 60
-        self.left = min(self.left + (now - self.since) * rate, float(self.per_minute))
-        self.since = now
+        self._fill(self.per_minute)
         # A request larger than a minute's quota is let through when the quota is full. It leaves
         # a debt that the following minutes pay back.
-        if self.left < min(sentences, self.per_minute):
-            wait = (min(sentences, self.per_minute) - self.left) / rate
+        least = min(tokens, self.per_minute)
+        if self.left < least:
             raise Refused(
                 "quota",
-                f"expected at most {self.per_minute} sentences a minute with the key of "
-                f"{self.name}, got {sentences} with {math.floor(self.left)} left: wait, or ask "
-                "for a larger quota",
-                retry_after=wait,
+                f"expected at most {self.per_minute} tokens a minute with the key of {self.name}, "
+                f"got about {tokens} with {math.floor(self.left)} left: wait, or ask for a larger "
+                "quota",
+                retry_after=60 * (least - self.left) / self.per_minute,
             )
-        self.left -= sentences
+        self.left -= tokens
+
+    def correct(self, more: int) -> None:
+        """Take more tokens, or give some back, once it is known how many were found."""
+        if self.per_minute is not None:
+            self._fill(self.per_minute)
+            self.left = min(self.left - more, float(self.per_minute))
+
+    def _fill(self, per_minute: int) -> None:
+        now = self.clock()
+        self.left = min(self.left + (now - self.since) * per_minute / 60, float(per_minute))
+        self.since = now
 
 
 class Keys:
@@ -75,6 +83,9 @@ class Keys:
             content = line.partition("#")[0].strip()
             if content:
                 self._keys.append(_key(content, f"{path}:{number}"))
+
+    def __iter__(self) -> Iterator[Key]:
+        return iter(self._keys)
 
     def owner(self, headers: Mapping[str, str]) -> Key:
         """Return the owner of the key in a request.
@@ -102,7 +113,7 @@ def _key(content: str, where: str) -> Key:
     match = _LINE.fullmatch(content)
     if match is None:
         raise SettingsError(
-            f"expected `NAME SHA256 [SENTENCES_PER_MINUTE]` in {where}, got something else: "
+            f"expected `NAME SHA256 [TOKENS_PER_MINUTE]` in {where}, got something else: "
             "write the key's SHA-256 as 64 lower-case hex digits"
         )
     name, digest, quota = match.groups()

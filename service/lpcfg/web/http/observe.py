@@ -46,7 +46,7 @@ class Observed:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        record = Record.of(scope["method"], scope["headers"])
+        record = self.service.record(scope)
         bare = scope["method"] == "HEAD"
         asked = {**scope, MEMBER: record, "method": "GET" if bare else scope["method"]}
         status = 500
@@ -98,13 +98,26 @@ def finish(service: Service, record: Record, status: int) -> None:
     """Count an answered request and log it."""
     seconds = record.seconds()
     service.metrics.answered(record.endpoint, status, seconds)
-    if record.endpoint not in _QUIET:
-        _log.info(
-            "request",
-            method=record.method,
-            endpoint=record.endpoint,
-            status=status,
-            seconds=round(seconds, 6),
-            request_id=record.request_id,
-            trace_id=record.trace_id,
-        )
+    if record.endpoint in _QUIET:
+        return
+    done = {}
+    if record.sentences:
+        done = {
+            "model": record.model,
+            "sentences": record.sentences,
+            "tokens": record.tokens,
+            "queue_seconds": round(record.waited, 6),
+            "compute_seconds": round(record.worked, 6),
+        }
+    _log.info(
+        "request",
+        method=record.method,
+        endpoint=record.endpoint,
+        status=status,
+        seconds=round(seconds, 6),
+        address=record.address,
+        key=record.key,
+        request_id=record.request_id,
+        trace_id=record.trace_id,
+        **done,
+    )

@@ -53,6 +53,7 @@ KINDS = {
     "quota": Kind(429, "The quota of this key is used up", "try again after Retry-After seconds"),
     "overload": Kind(503, "The service is busy", "try again after Retry-After seconds"),
     "starting": Kind(503, "The service is starting", "try again after Retry-After seconds"),
+    "ending": Kind(503, "The service is ending", "send it again: another process may answer"),
     "deadline": Kind(504, "The time for one request is over", "send less at once"),
     "closed": Kind(499, "The client closed the connection", "seen in logs and metrics only"),
     "model": Kind(409, "The new version cannot be used", "the old one keeps answering"),

@@ -5,6 +5,9 @@ import re
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from lpcfg.web.http.clients import group
 
 _TRACEPARENT = re.compile(
     r"(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})[0-9a-f]{16}-([0-9a-f]{2})(?:-.*)?"
@@ -15,6 +18,18 @@ and threads that parse take it for up to 5 ms."""
 _REQUEST_ID = re.compile(r"[!-~]{1,128}")
 MEMBER = "lpcfg.record"
 """The member of an ASGI scope that holds the record."""
+CONNECTION = "lpcfg.connection"
+"""The member that holds the connection, where the server gives it."""
+
+
+class Connection(Protocol):
+    """The connection of a request."""
+
+    def is_gone(self) -> bool:
+        """Return True if the client has reset the connection, even if it is not being read from."""
+
+    def close_after_answer(self) -> None:
+        """Close the connection once the present answer has ended."""
 
 
 @dataclass(slots=True)
@@ -26,12 +41,28 @@ class Record:
     trace_id: str
     flags: str
     """Flags of the trace (W3C trace context)."""
+    address: str = ""
+    """Where the request comes from."""
+    client: str = ""
+    """Whose request it is: the address, or the key's name."""
     endpoint: str = "other"
+    key: str | None = None
+    """The name of the key, if there is one."""
+    model: str | None = None
+    """The hash of the model that answers."""
+    sentences: int = 0
+    tokens: int = 0
+    charged: int = 0
+    """Tokens that the key was charged with, as an estimate."""
+    waited: float = 0.0
+    """Seconds until a thread took the work."""
+    worked: float = 0.0
+    """Seconds that threads worked."""
     began: float = field(default_factory=time.perf_counter)
 
     @classmethod
-    def of(cls, method: str, headers: Iterable[tuple[bytes, bytes]]) -> "Record":
-        """Begin the record of a request with these headers."""
+    def of(cls, method: str, headers: Iterable[tuple[bytes, bytes]], address: str = "") -> "Record":
+        """Begin the record of a request with these headers from this address."""
         asked = trace = ""
         for name, value in headers:
             if name == b"x-request-id":
@@ -41,7 +72,7 @@ class Record:
         request_id = asked if _REQUEST_ID.fullmatch(asked) else _hex(16)
         match = _TRACEPARENT.fullmatch(trace)
         trace_id, flags = (match[1], match[2]) if match else (_hex(16), "00")
-        return cls(method, request_id, trace_id, flags)
+        return cls(method, request_id, trace_id, flags, address, group(address))
 
     def seconds(self) -> float:
         """Return the time since the request began."""
@@ -51,6 +82,18 @@ class Record:
         """Return the headers that name the request in its answer."""
         trace = f"00-{self.trace_id}-{_hex(8)}-{self.flags}"
         return [(b"x-request-id", self.request_id.encode()), (b"traceparent", trace.encode())]
+
+
+def record_of(scope: Any) -> Record:
+    """Return the record of the request with this ASGI scope."""
+    record: Record = scope[MEMBER]
+    return record
+
+
+def connection_of(scope: Any) -> Connection | None:
+    """Return the connection of the request with this ASGI scope, if the server gives it."""
+    connection: Connection | None = scope.get(CONNECTION)
+    return connection
 
 
 def _hex(size: int) -> str:

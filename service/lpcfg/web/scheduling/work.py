@@ -1,8 +1,11 @@
 """Compute off the event loop: requests wait in a queue, and threads take small batches from it.
 
-A request is a Line of tasks. Lines are served in turn, so a long request does not delay short ones.
-A thread takes tasks of several lines at once, worth a few milliseconds, so that handing over costs
-little. Each task runs by itself: its result does not depend on its batch.
+A request is a Line of tasks. Lines are served in turn (lanes.py), so a long request does not delay
+short ones. A thread takes tasks of several lines at once, worth a few milliseconds, so that handing
+over costs little. Each task runs by itself: its result does not depend on its batch.
+
+One thread more than the others serves the lane of single sentences alone: where long sentences keep
+all others busy, the system shares the cores with it, and a sentence of 2 ms does not wait for them.
 
     event loop    submit → line ───────────────────────────────────→ line.done: results, or an error
     threads              line → prepare → line of tasks → batches →
@@ -21,7 +24,8 @@ import structlog
 
 from lpcfg.cancel import Stop
 from lpcfg.errors import LpcfgError
-from lpcfg.web.scheduling.admission import Admission
+from lpcfg.web.scheduling.admission import Admission, Lane, Place
+from lpcfg.web.scheduling.lanes import Lanes
 
 BATCH_SECONDS = 0.01
 """A batch is filled up to this much estimated work.
@@ -53,32 +57,50 @@ class Line(Generic[R]):
     """The tasks of one request, in order. A thread calls `prepare` to create them."""
 
     prepare: Callable[[], Sequence[Task[R]]]
-    estimate: float
+    place: Place
     stop: Stop
     done: asyncio.Future[list[R]]
     tasks: deque[tuple[int, Task[R]]] = field(default_factory=deque)
     results: list[Any] = field(default_factory=list)
     """One place per task; empty until the line is prepared."""
     missing: int = 0
+    submitted: float = field(default_factory=time.perf_counter)
+    waited: float = 0.0
+    """Seconds until a thread took it."""
+    worked: float = 0.0
+    """Seconds that threads worked for it."""
 
 
 @dataclass(slots=True)
 class _Turn:
     """The work that a thread takes at once (a line to prepare, or tasks), and its outcomes."""
 
+    lane: Lane
     unprepared: Line[Any] | None = None
     work: list[tuple[Line[Any], int, Task[Any]]] = field(default_factory=list)
     outcomes: list[Any] = field(default_factory=list)
     """Results of tasks, or their errors."""
+    spent: list[float] = field(default_factory=list)
+    """Seconds for each of them."""
     cost: float = 0.0
-    seconds: float = 0.0
+    charged: float = 0.0
+    """Seconds that the lane was charged with when the turn was taken."""
+
+    @property
+    def seconds(self) -> float:
+        return sum(self.spent)
 
     def run(self) -> None:
-        started = time.perf_counter()
+        last = time.perf_counter()
         if self.unprepared is not None:
+            self.unprepared.waited = last - self.unprepared.submitted
             self._prepare(self.unprepared)
-        self.outcomes += [_outcome(line, task) for line, _, task in self.work]
-        self.seconds = time.perf_counter() - started
+            self.spent.append(time.perf_counter() - last)
+        for line, _, task in self.work:
+            self.outcomes.append(_outcome(line, task))
+            now = time.perf_counter()
+            self.spent.append(now - last)
+            last = now
 
     def _prepare(self, line: Line[Any]) -> None:
         try:
@@ -107,136 +129,152 @@ class Workers:
     def __init__(self, threads: int, admission: Admission) -> None:
         self._admission = admission
         self._loop = asyncio.get_running_loop()
-        self._lines: deque[Line[Any]] = deque()
+        self._lanes: Lanes[Line[Any]] = Lanes()
         self._again: deque[_Turn] = deque()
-        self._ready = threading.Condition()
+        lock = threading.Lock()
+        self._any, self._single = threading.Condition(lock), threading.Condition(lock)
         self._closed = False
-        self._threads = ThreadPoolExecutor(threads, thread_name_prefix="parse")
-        for _ in range(threads):
-            self._start()
+        self._threads = ThreadPoolExecutor(threads + 1, thread_name_prefix="parse")
+        for only in (*[None] * threads, Lane.SINGLE):
+            self._start(only)
 
-    def submit(
-        self, prepare: Callable[[], Sequence[Task[R]]], estimate: float, stop: Stop
-    ) -> Line[R]:
+    def submit(self, prepare: Callable[[], Sequence[Task[R]]], place: Place, stop: Stop) -> Line[R]:
         """Add a line. Its `done` gets the results of these tasks, or the first error."""
-        line: Line[R] = Line(prepare, estimate, stop, self._loop.create_future())
-        self._admission.enter(estimate)
-        with self._ready:
-            self._lines.append(line)
-            self._ready.notify()
+        line: Line[R] = Line(prepare, place, stop, self._loop.create_future())
+        with self._any:
+            self._lanes.add(line)
+            self._wake(place.lane)
         return line
 
     def close(self) -> None:
         """Let the threads finish their present work, then end them."""
-        with self._ready:
+        with self._any:
             self._closed = True
-            self._ready.notify_all()
+            self._any.notify_all()
+            self._single.notify_all()
         self._threads.shutdown()
+
+    def _wake(self, lane: Lane) -> None:
+        self._any.notify()
+        if lane is Lane.SINGLE:
+            self._single.notify()
 
     # On the threads -------------------------------------------------------------------------------
 
-    def _start(self) -> None:
-        self._threads.submit(self._serve)
+    def _start(self, only: Lane | None) -> None:
+        self._threads.submit(self._serve, only)
 
-    def _serve(self) -> None:
-        """Take turns until closed, or until one raises an unexpected error."""
-        while (turn := self._take()) is not None:
+    def _serve(self, only: Lane | None) -> None:
+        """Take turns, of one lane or any, until closed or until one raises an unexpected error."""
+        while (turn := self._take(only)) is not None:
             try:
                 turn.run()
             except BaseException as error:
                 if not self._closed:
-                    self._loop.call_soon_threadsafe(self._broke, error, turn)
+                    self._loop.call_soon_threadsafe(self._broke, error, turn, only)
                 raise
             line = turn.unprepared
-            if line is not None and line.tasks:
-                with self._ready:
-                    self._lines.appendleft(line)
-                    self._ready.notify()
+            with self._any:
+                self._lanes.charge(turn.lane, turn.seconds - turn.charged)
+                if line is not None and line.tasks:
+                    self._lanes.add(line, first=True)
+                    self._wake(turn.lane)
             self._loop.call_soon_threadsafe(self._deliver, turn)
 
-    def _take(self) -> _Turn | None:
-        with self._ready:
-            while not (self._lines or self._again or self._closed):
-                self._ready.wait()
-            if self._closed:
-                return None
-            if self._again:
-                return self._again.popleft()
-            if not self._lines[0].results:
-                return _Turn(unprepared=self._lines.popleft())
-            turn = self._batch(BATCH_SECONDS / self._admission.scale)
-            if self._lines:
-                self._ready.notify()
-            return turn
+    def _take(self, only: Lane | None) -> _Turn | None:
+        waiting = self._any if only is None else self._single
+        with waiting:
+            while True:
+                if self._closed:
+                    return None
+                if self._again and only is None:
+                    return self._again.popleft()
+                lane = self._lanes.next(only)
+                if lane is not None:
+                    return self._turn(lane)
+                waiting.wait()
 
-    def _batch(self, room: float) -> _Turn:
-        turn = _Turn()
-        while turn.cost < room and self._lines and self._lines[0].results:
-            line = self._lines.popleft()
+    def _turn(self, lane: Lane) -> _Turn:
+        """Take a line to prepare, or tasks of prepared lines, worth the seconds of a batch."""
+        scale = self._admission.scale
+        turn, room = _Turn(lane), BATCH_SECONDS / scale
+        while turn.cost < room and (line := self._lanes.peek(lane)) is not None:
+            if not line.results:
+                if not turn.work:
+                    turn.unprepared = self._lanes.pop(lane)
+                break
+            self._lanes.pop(lane)
             while turn.cost < room and line.tasks:
                 index, task = line.tasks.popleft()
                 turn.work.append((line, index, task))
                 turn.cost += task.cost
             if line.tasks:
-                self._lines.append(line)
+                self._lanes.add(line)
+        turn.charged = turn.cost * scale
+        self._lanes.charge(lane, turn.charged)
+        if (following := self._lanes.next()) is not None:
+            self._wake(following)
         return turn
 
     # On the event loop ----------------------------------------------------------------------------
 
     def _deliver(self, turn: _Turn) -> None:
         if turn.unprepared is not None:
-            self._prepared(turn)
+            self._prepared(turn.unprepared, turn)
             return
-        for (line, index, _), outcome in zip(turn.work, turn.outcomes, strict=True):
+        for (line, index, task), outcome, seconds in zip(
+            turn.work, turn.outcomes, turn.spent, strict=True
+        ):
+            line.worked += seconds
             if isinstance(outcome, LpcfgError):
                 _fail(line, outcome)
             else:
                 line.results[index] = outcome
-            self._count(line)
-        self._admission.worked(turn.cost, turn.seconds)
+            self._count(line, task)
+        self._admission.learn(turn.cost, turn.seconds)
 
-    def _prepared(self, turn: _Turn) -> None:
-        line = turn.unprepared
-        if line is None:
-            return
-        self._admission.correct(turn.cost - line.estimate)
+    def _prepared(self, line: Line[Any], turn: _Turn) -> None:
+        line.worked += turn.seconds
+        self._admission.correct(line.place, turn.cost - line.place.cost)
         for error in turn.outcomes:
             if isinstance(error, LpcfgError):
                 _fail(line, error)
         if not line.results:
             self._finish(line)
 
-    def _count(self, line: Line[Any]) -> None:
+    def _count(self, line: Line[Any], task: Task[Any]) -> None:
+        self._admission.worked(line.place, task.cost)
         line.missing -= 1
         if not line.missing:
             self._finish(line)
 
     def _finish(self, line: Line[Any]) -> None:
-        self._admission.leave()
+        self._admission.leave(line.place)
         if not line.done.done():
             line.done.set_result(line.results)
 
-    def _broke(self, error: BaseException, turn: _Turn) -> None:
+    def _broke(self, error: BaseException, turn: _Turn, only: Lane | None) -> None:
         """Handle a turn that raised an unexpected error: run its tasks again, one by one.
 
         Only one task is at fault, and the others still get answers. The thread's loop has ended
         with the error, so it is started again.
         """
-        self._start()
+        self._start(only)
         _log.error("fault", exc_info=error)
         fault = FaultError("expected an answer, got a fault of the service: report it")
         if turn.unprepared is not None:
             _fail(turn.unprepared, fault)
-            self._admission.correct(-turn.unprepared.estimate)
             self._finish(turn.unprepared)
         elif len(turn.work) == 1:
-            _fail(turn.work[0][0], fault)
-            self._count(turn.work[0][0])
-            self._admission.worked(turn.cost, turn.seconds)
+            ((line, _, task),) = turn.work
+            _fail(line, fault)
+            self._count(line, task)
         else:
-            with self._ready:
-                self._again.extend(_Turn(work=[one], cost=one[2].cost) for one in turn.work)
-                self._ready.notify_all()
+            with self._any:
+                self._again.extend(
+                    _Turn(turn.lane, work=[one], cost=one[2].cost) for one in turn.work
+                )
+                self._any.notify_all()
 
 
 def _fail(line: Line[Any], error: LpcfgError) -> None:
