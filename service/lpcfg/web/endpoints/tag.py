@@ -14,7 +14,7 @@ from lpcfg.protocol.schemas import TagRequest, TagResponse
 from lpcfg.sequences.tagger import SequenceTagger
 from lpcfg.sequences.to_json import tagged_json
 from lpcfg.web.endpoints import inputs
-from lpcfg.web.endpoints.compute import PROBLEMS, admit
+from lpcfg.web.endpoints.compute import PROBLEMS, admit_sentences
 from lpcfg.web.endpoints.tasks import Answer, encoded, located
 from lpcfg.web.http.bodies import GuardedRoute
 from lpcfg.web.http.keys import BEARER
@@ -44,7 +44,7 @@ async def tag(
     """
     settings, stop = service.settings, service.stop()
     tagger, version = service.models.tagger(body.model)
-    admit(service, request, body.text, body.sentences)
+    admit_sentences(service, request, body.text, body.sentences)
 
     def prepare() -> list[Task[Answer]]:
         sentences = inputs.sentences_of(body.text, body.sentences, settings, stop)
@@ -58,7 +58,7 @@ async def tag(
 
     estimate = inputs.estimate(body.text, body.sentences, settings)
     answers = await service.compute(request, prepare, estimate, stop)
-    service.metrics.count("/v1/tag", [one.tokens for one in answers])
+    service.done(request, "/v1/tag", version, [one.tokens for one in answers])
     parts = b",".join(one.body for one in answers)
     model = json.dumps(version).encode()
     return Response(
