@@ -96,16 +96,38 @@ def hidden_edge(
 
 # Sparse part --------------------------------------------------------------------------------------
 
-ITEM = (
-    *((), ("length",), ("word", 0), ("word", -1), ("word", "before"), ("word", "after")),
-    *(("tag", 0), ("tag", -1), ("tag", "before"), ("tag", "after")),
-    *(("tag", "before", "tag", 0), ("tag", -1, "tag", "after"), ("tag", "before", "tag", "after")),
-    ("tag", 0, "tag", -1),
-    ("tag", "before", "tag", 0, "tag", -1, "tag", "after"),
-    *(("word", "before", "word", "after"), ("word", 0, "word", -1)),
-    *(("word", "before", "word", 0), ("word", -1, "word", "after"), ("suffix", 0), ("suffix", -1)),
+BOUNDARY = (
+    *("", "length", "word first", "word last", "word before", "word after"),
+    *("tag first", "tag last", "tag before", "tag after"),
+    *("tag before, tag first", "tag last, tag after", "tag before, tag after"),
+    *("tag first, tag last", "tag before, tag first, tag last, tag after"),
+    *("word before, word after", "word first, word last"),
+    *("word before, word first", "word last, word after", "suffix first", "suffix last"),
 )
 """The features of a constituent but for its marked label and its head: facts, and where."""
+HEAD = (
+    *("word head", "tag head", "word head, word after", "word head, word before"),
+    *("tag head, tag before, tag after", "tag head, length", "word head, tag before, tag after"),
+)
+ONE_WORD = (
+    *("", "word here", "suffix here", "shape here", "prefix here", "word before", "word after"),
+    *("tag before", "tag after", "tag earlier, tag before", "tag after, tag later"),
+    *("tag before, tag after", "word here, tag before", "word here, tag after"),
+    *("word here, word before", "word here, word after"),
+    *("suffix here, tag before", "suffix here, tag after"),
+    *("suffix here, word before", "suffix here, word after"),
+    "word here, tag before, tag after",
+)
+EDGE = (
+    *("", "", "word x", "word y", "tag x", "tag y", "tag x, tag y", "left", "right", "left, right"),
+    *("word first", "word last", "word before", "word after", "word lefthead", "word righthead"),
+    *("tag lefthead", "tag righthead", "word lefthead, word righthead"),
+    *("word lefthead, tag righthead", "tag lefthead, word righthead"),
+    *("tag lefthead, tag righthead", "tag lefthead, tag righthead, distance"),
+    *("tag lefthead, tag righthead, tag x, tag y", "word lefthead, word y"),
+    *("word lefthead, word righthead", "word lefthead, word righthead, word y"),
+)
+"""Of an edge; x and y are the words on both sides of its split."""
 MULTIPLIERS = (0x2545F4914F6CDD1D, 0x369DEA0F31A53F85, 0x1B873593CC9E2D51, 0x4CF5AD432745937F)
 ROWS = {"word": 0, "suffix": 1, "prefix": 2, "shape": 3, "tag": 4}
 _ALL = (1 << 64) - 1
@@ -133,17 +155,60 @@ def slot(number: int, bits: int) -> int:
     return (x >> 32) & ((1 << bits) - 1)
 
 
-def boundary_slots(codes: np.ndarray, i: int, k: int, label: int, bits: int) -> list[int]:
-    """The slots of the features in ITEM of a constituent over [i, k)."""
-    place = {0: i + 2, -1: k + 1, "before": i + 1, "after": k + 2}
-    found = []
-    for number, facts in enumerate(ITEM):
-        total = key(number) + label
-        if facts == ("length",):
-            total += bucket(k - i) * MULTIPLIERS[0]
-        else:
-            pairs = zip(facts[::2], facts[1::2], strict=True)
-            for multiplier, (what, where) in zip(MULTIPLIERS, pairs, strict=False):
-                total += int(codes[ROWS[what], place[where]]) * multiplier
-        found.append(slot(total, bits))
-    return found
+@dataclass(frozen=True)
+class Facts:
+    """Codes of words at named places, and groups of named lengths."""
+
+    codes: np.ndarray
+    places: dict[str, int]
+    lengths: dict[str, int]
+
+    def number(self, feature: str) -> int:
+        """The sum of a feature's facts, each times its multiplier."""
+        total = 0
+        for multiplier, fact in zip(MULTIPLIERS, filter(None, feature.split(", ")), strict=False):
+            if fact in self.lengths:
+                value = bucket(self.lengths[fact])
+            else:
+                what, where = fact.split()
+                value = int(self.codes[ROWS[what], self.places[where] + 2])
+            total += value * multiplier
+        return total
+
+
+def item_slots(
+    codes: np.ndarray, i: int, k: int, head: int, names: tuple[int, int], bits: int
+) -> list[int]:
+    """The slots of an item over [i, k); names are the codes of its label and its marked label."""
+    label, marked = names
+    if k == i + 1:
+        places = {"earlier": i - 2, "before": i - 1, "here": i, "after": i + 1, "later": i + 2}
+        facts = Facts(codes, places, {})
+        return [slot(key(32 + f) + label + facts.number(x), bits) for f, x in enumerate(ONE_WORD)]
+    places = {"before": i - 1, "first": i, "last": k - 1, "after": k, "head": head}
+    facts = Facts(codes, places, {"length": k - i})
+    bare = [key(f) + label + facts.number(x) for f, x in enumerate(BOUNDARY)]
+    of_head = [key(22 + f) + label + facts.number(x) for f, x in enumerate(HEAD)]
+    return [slot(total, bits) for total in (*bare, key(21) + marked, *of_head)]
+
+
+def edge_slots(
+    codes: np.ndarray,
+    span: tuple[int, int, int],
+    heads: tuple[int, int],
+    names: tuple[int, int, int],
+    bits: int,
+) -> list[int]:
+    """The slots of an edge; names are the codes of the label above, its rule, its marked rule."""
+    i, j, k = span
+    label, rule, marked = names
+    places = {"before": i - 1, "first": i, "x": j - 1, "y": j, "last": k - 1, "after": k}
+    places |= {"lefthead": heads[0], "righthead": heads[1]}
+    lengths = {"left": j - i, "right": k - j, "distance": max(heads[1] - heads[0], 1)}
+    facts = Facts(codes, places, lengths)
+    base = {1: marked, 25: label, 26: label}
+    more = {22: key(64 + 21), 23: key(64 + 21)}  # these go on from the pair of the heads' tags
+    return [
+        slot(key(64 + f) + more.get(f, 0) + base.get(f, rule) + facts.number(x), bits)
+        for f, x in enumerate(EDGE)
+    ]

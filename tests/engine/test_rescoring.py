@@ -10,13 +10,19 @@ from hypothesis import assume, given
 from lpcfg.engine.pruned import fine
 from lpcfg.engine.pruned.coarse import Pruned
 from lpcfg.engine.rescoring.chart import derivation_log, inside_outside, view
-from lpcfg.engine.rescoring.features import ITEM_FEATURES, item_slots, room_for_slots
+from lpcfg.engine.rescoring.features import (
+    EDGE_FEATURES,
+    edge_slots,
+    item_slots,
+    room_for_slots,
+)
 from lpcfg.engine.rescoring.hidden import POSITIONS, gathered, hidden_scores
 from lpcfg.engine.rescoring.layer import Layer, Rescorer, Vectors, WordFacts, padded_codes
 from lpcfg.engine.rescoring.levels import from_levels, rounded, to_levels
 from lpcfg.engine.rescoring.names import Rows, names_of
 from lpcfg.errors import GrammarError
-from tests.rescoring_twin import boundary_slots, enumerated, hidden_edge, hidden_item
+from tests import rescoring_twin as twin
+from tests.rescoring_twin import enumerated, hidden_edge, hidden_item
 from tests.small_charts import Case, cases
 from tests.small_layers import TINY, flat_heads, random_hidden, random_layer
 
@@ -101,21 +107,27 @@ def test_the_hidden_part_scores_as_its_formula(case: Case) -> None:
 
 
 @given(cases())
-def test_slots_of_boundary_features_are_those_of_their_names(case: Case) -> None:
+def test_slots_of_all_features_are_those_of_their_names(case: Case) -> None:
     found = pruned_of(case)
-    n, names = found.length, names_of(case.grammar)
+    n, names, chart = found.length, names_of(case.grammar), found.chart
     heads = flat_heads(case.grammar).of(case.grammar)
-    seen = view(found.chart, found.item, found.edge, heads, n)
+    seen = view(chart, found.item, found.edge, heads, n)
     facts = WordFacts(frozenset(["the"]), (), None).of(["the", "Dogs", "run", "2nd", "-"][:n])
     codes = padded_codes(facts, names.tag[seen.preterminal])
-    room = room_for_slots()
+    room, text = room_for_slots(), (codes, seen.head)
     for t in range(len(found.item)):
-        i, k = int(found.chart.start[t]), int(found.chart.end[t])
-        if k > i + 1:
-            count = item_slots(found.chart, t, (codes, seen.head), names, room, 1023, True)
-            label = int(names.label[found.chart.symbol[t]])
-            assert count == ITEM_FEATURES
-            assert room[1][:21].tolist() == boundary_slots(codes, i, k, label, 10)
+        a, i, k = int(chart.symbol[t]), int(chart.start[t]), int(chart.end[t])
+        count = item_slots(chart, t, text, names, room, 1023, True)
+        label, marked = int(names.label[a]), int(names.marked[a])
+        told = twin.item_slots(codes, i, k, int(seen.head[t]), (label, marked), 10)
+        assert room[1][:count].tolist() == told
+        for e in range(chart.edge_start[t], chart.edge_start[t + 1]):
+            left, right, r = int(chart.left[e]), int(chart.right[e]), int(chart.rule[e])
+            edge_slots(chart, t, e, text, names, room, 1023)
+            span, two = (i, int(chart.end[left]), k), (int(seen.head[left]), int(seen.head[right]))
+            rules = label, int(names.rule[r]), int(names.marked_rule[r])
+            told = twin.edge_slots(codes, span, two, rules, 10)
+            assert room[1][:EDGE_FEATURES].tolist() == told
 
 
 def test_vectors_in_bytes_are_half_a_step_off_at_most() -> None:
