@@ -202,18 +202,22 @@ Changed = np.ndarray[Any, Any] | None
 
 def one_number(chance: random.Random, array: np.ndarray[Any, Any]) -> Changed:
     """Put one to four odd numbers into an array."""
-    flat = array.reshape(-1)
+    flat = array.view(np.uint8 if array.dtype == np.bool_ else array.dtype).reshape(-1)
     for _ in range(chance.choice((1, 1, 4))):
         if not flat.size:
             break
-        if array.dtype.kind == "f":
+        odd: tuple[float, ...]
+        if flat.dtype.kind == "f":
             odd = (0, -1, 1, 1e30, -1e30, 1e-30, 1e300, 1e-300, np.nan, np.inf, -np.inf, 65504, 7.5)
         else:
-            info = np.iinfo(array.dtype)
+            info = np.iinfo(flat.dtype)
             odd = (0, 1, info.max, info.min, len(flat), int(flat.max()) + 1, int(flat.min()) - 1)
+        value = chance.choice(odd)
+        if isinstance(value, int) and flat.dtype.kind != "f":
+            wrapped = value % (1 << 8 * flat.itemsize)
+            value = np.array(wrapped, f"u{flat.itemsize}").view(flat.dtype)
         with np.errstate(over="ignore"):
-            value = np.array(chance.choice(odd))
-            flat[chance.randrange(flat.size)] = value.astype(array.dtype)
+            flat[chance.randrange(flat.size)] = value
     return array
 
 

@@ -19,6 +19,7 @@ from fastapi import FastAPI
 from starlette.types import ASGIApp
 from threadpoolctl import threadpool_limits
 
+from lpcfg.errors import SettingsError
 from lpcfg.settings import Settings
 from lpcfg.web.endpoints import compute as routes
 from lpcfg.web.endpoints import dependencies, reference, similarity, status, tag
@@ -82,11 +83,16 @@ async def _running(app: FastAPI) -> AsyncIterator[None]:
     """Run the workers while the application runs, and load the models in the background."""
     service: Service = app.state.service
     with threadpool_limits(1):  # each worker is already a thread of its own
-        service.workers = Workers(service.settings.threads, service.admission)
+        try:
+            service.workers = Workers(service.settings.threads, service.admission)
+        except SettingsError as error:
+            service.failure = error
+            raise
         loading = asyncio.create_task(service.load())
         loading.add_done_callback(service.loaded)
         try:
             yield
         finally:
             loading.cancel()
+            service.models.close()
             service.workers.close()

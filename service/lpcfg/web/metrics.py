@@ -1,6 +1,6 @@
 """The metrics for Prometheus: one registry per process, and no globals."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from prometheus_client import (
@@ -18,7 +18,7 @@ from prometheus_client.registry import Collector
 
 from lpcfg.web.scheduling.admission import Admission, Lane
 from lpcfg.web.scheduling.cache import Cache
-from lpcfg.web.served import Served
+from lpcfg.web.served import Models
 
 _SECONDS = (0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 
@@ -71,6 +71,12 @@ class Metrics:
             ["name", "version", "hash"],
             registry=self.registry,
         )
+        self._refused = Gauge(
+            "lpcfg_model_refused",
+            "Versions that are wanted and could not be loaded, while an older one is served",
+            ["name", "version"],
+            registry=self.registry,
+        )
         self.ready = self._gauge("lpcfg_ready", "1 if every model is verified and warm, else 0")
         self._gauges()
 
@@ -112,10 +118,12 @@ class Metrics:
         self.sentences.labels(endpoint).inc(len(lengths))
         self.tokens.labels(endpoint).inc(sum(lengths))
 
-    def text(self, models: Iterable[Served]) -> bytes:
+    def text(self, models: Models) -> bytes:
         """Write all metrics in Prometheus's text format."""
         self._model.clear()
-        for one in models:
-            version = one.version
-            self._model.labels(version["name"], str(version["version"]), version["hash"]).set(1)
+        for one in models.references:
+            self._model.labels(one.name, str(one.version), one.hash).set(1)
+        self._refused.clear()
+        for name, version in models.refused:
+            self._refused.labels(name, str(version)).set(1)
         return generate_latest(self.registry)

@@ -1,15 +1,22 @@
 """The served models: verified and warmed before the first answer, and replaced in one step."""
 
 import asyncio
-from collections.abc import Iterable, Iterator
+import ctypes
+import gc
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, TypeVar, cast
+from functools import partial
+from typing import Any, Generic, Literal, Protocol, TypeVar, cast
+
+import structlog
 
 from lpcfg.dependencies.parser import DependencyParser
 from lpcfg.engine.pruned.decode import OBJECTIVES
 from lpcfg.errors import InputError, SettingsError, StoreError
 from lpcfg.models.model import from_bundle
-from lpcfg.models.store.versions import Reference, Stored, load, resolve
+from lpcfg.models.store.versions import Reference, Stored, load, locate, resolve, versions
 from lpcfg.parsing.parser import Parser
 from lpcfg.parsing.readout import Labels
 from lpcfg.parsing.results import Options, Sentence
@@ -19,6 +26,8 @@ from lpcfg.web.http.problems import Refused
 
 Other = TypeVar("Other", DependencyParser, SequenceTagger)
 """What answers for a model of another kind."""
+_SOON = 2.0  # seconds after which a client may ask a starting service again
+_log = structlog.get_logger("lpcfg.web")
 
 # Before a model is ready, every path of the engine runs once, so that no request waits for
 # compilation: a word, a clause, a long sentence, and tokens that no grammar joins.
@@ -28,6 +37,26 @@ _WARMING = (
     ("The", "cat", "that", "the", "dog", "chased", "sat", "on", "the", "old", "mat", "."),
     (")", "(", ")"),
 )
+
+
+def starting() -> Refused:
+    """Return the refusal of a request that came before the models were ready."""
+    return Refused(
+        "starting",
+        "expected every model to be ready, got one still loading: try again shortly",
+        retry_after=_SOON,
+    )
+
+
+class Loaded(Protocol):
+    """A model that can answer; its reference is known, as it comes from a store."""
+
+    @property
+    def reference(self) -> Reference | None: ...
+
+
+T = TypeVar("T")
+Kept = TypeVar("Kept", bound=Loaded)
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +76,72 @@ class Served:
 
 DEPENDENCIES = "en-dep"
 """The dependency model that is served where the store has it."""
+NEWEST = "newest"
+"""Stands for a version's number: the highest there is."""
+
+
+@dataclass(eq=False)
+class Slot(Generic[Kept]):
+    """One model of a service: which version is wanted, and the one that is served.
+
+    `pinned` is the number of the only version wanted; without it, the newest one is.
+    """
+
+    name: str
+    store: str
+    make: Callable[[str, str], Kept]
+    pinned: int | None = None
+    value: Kept | None = None
+    refused: int | None = None
+    """The version that was wanted last and could not be loaded, if so."""
+
+    @classmethod
+    def of(cls, reference: str, store: str, make: Callable[[str, str], Kept]) -> "Slot[Kept]":
+        """Find the model in its store. Raise StoreError if there is none."""
+        home, name, number = locate(reference, store)
+        return cls(name, home, make, number if "@" in reference or "/" in reference else None)
+
+    @property
+    def reference(self) -> Reference | None:
+        """The version that is served; None while none is loaded."""
+        return None if self.value is None else self.value.reference
+
+    def start(self) -> None:
+        """Load the version that is wanted. If the newest cannot be used, load an older one."""
+        numbers = versions(self.name, self.store) if self.pinned is None else [self.pinned]
+        for number in numbers:
+            try:
+                self._take(number)
+            except StoreError:
+                if number == numbers[-1]:
+                    raise
+            else:
+                break
+        if number != numbers[0]:
+            self.refused = numbers[0]
+
+    def replace(self, wanted: int | Literal["newest"] | None) -> None:
+        """Serve another version: this one, the newest, or (None) what was wanted before.
+
+        If it cannot be loaded, raise StoreError and go on as before.
+        """
+        pinned = self.pinned if wanted is None else wanted
+        number = versions(self.name, self.store)[0] if pinned in (None, NEWEST) else int(pinned)
+        if resolve(f"{self.name}@{number}", self.store) != self.reference:
+            self.refused = number
+            self._take(number)
+        self.refused = None
+        self.pinned = None if pinned in (None, NEWEST) else number
+
+    def _take(self, number: int) -> None:
+        """Load this version and put it in the place of the one before. Log both outcomes."""
+        name = f"{self.name}@{number}"
+        try:
+            self.value = self.make(name, self.store)
+        except StoreError as error:
+            _log.error("model refused", model=name, reason=str(error), served=str(self.reference))
+            raise
+        _log.info("model", model=name, hash=getattr(self.reference, "hash", None))
 
 
 class Models:
@@ -60,60 +155,85 @@ class Models:
         tagger: str | None = None,
     ) -> None:
         """Check that the models exist, which is quick. `load` makes them ready."""
-        self._store = store
-        self._wanted: dict[str, str] = {}
+        self._slots: dict[str, Slot[Served]] = {}
         for reference in references:
-            name = resolve(reference, store).name
-            if name in self._wanted:
+            slot = Slot.of(reference, store, partial(_load, default=not self._slots))
+            if slot.name in self._slots:
                 raise SettingsError(
-                    f"expected models of different names, got {self._wanted[name]} and "
-                    f"{reference}: serve each with a process of its own"
+                    f"expected models of different names, got {slot.name} twice: serve each with "
+                    "a process of its own"
                 )
-            self._wanted[name] = reference
-        self._served: dict[str, Served] = {}
-        self._wanted_dependencies = _dependency_model(dependencies, store)
-        self._dependencies: DependencyParser | None = None
-        self._wanted_tagger = None if tagger is None else str(resolve(tagger, store))
-        self._tagger: SequenceTagger | None = None
+            self._slots[slot.name] = slot
+        self._dependencies = _dependency_model(dependencies, store)
+        self._tagger = None if tagger is None else Slot.of(tagger, store, _load_tagger)
+        # Loads follow one another on one thread, so the memory of one serves the next.
+        self._loader = ThreadPoolExecutor(1, thread_name_prefix="load")
+        self._last: Future[Any] | None = None
+
+    @property
+    def _all(self) -> list[Slot[Any]]:
+        others = (self._dependencies, self._tagger)
+        return [*self._slots.values(), *(slot for slot in others if slot is not None)]
 
     @property
     def ready(self) -> bool:
         """True once every model is loaded."""
-        has_all = len(self._served) == len(self._wanted)
-        has_dependencies = self._wanted_dependencies is None or self._dependencies is not None
-        return has_all and has_dependencies and (self._wanted_tagger is None or bool(self._tagger))
+        return all(slot.value is not None for slot in self._all)
+
+    @property
+    def busy(self) -> bool:
+        """True while a model is being loaded, even if nobody waits for it any more."""
+        return self._last is not None and not self._last.done()
 
     def __iter__(self) -> Iterator[Served]:
-        return iter(self._served.values())
+        return (slot.value for slot in self._slots.values() if slot.value is not None)
 
     @property
     def references(self) -> list[Reference]:
         """The versions that are served, dependency and tagging models included."""
-        found = [one.reference for one in self]
-        others = (self._dependencies, self._tagger)
-        return [*found, *(one.reference for one in others if one and one.reference)]
+        return [slot.reference for slot in self._all if slot.reference is not None]
+
+    @property
+    def refused(self) -> list[tuple[str, int]]:
+        """The versions that are wanted and could not be loaded: names and numbers."""
+        return [(slot.name, slot.refused) for slot in self._all if slot.refused is not None]
+
+    async def run(self, work: Callable[[], T]) -> T:
+        """Do this on the thread that loads models, when its turn comes."""
+        self._last = running = self._loader.submit(work)
+        return await asyncio.wrap_future(running)
 
     async def load(self) -> None:
-        """Load every model. Call this on a thread, not on the event loop."""
-        for name, reference in self._wanted.items():
-            default = not self._served
-            self._served[name] = await asyncio.to_thread(_load, reference, self._store, default)
-        if self._wanted_dependencies is not None:
-            self._dependencies = await asyncio.to_thread(
-                _load_dependencies, self._wanted_dependencies, self._store
-            )
-        if self._wanted_tagger is not None:
-            self._tagger = await asyncio.to_thread(_load_tagger, self._wanted_tagger, self._store)
+        """Load every model."""
+        for slot in self._all:
+            await self.run(slot.start)
+        await self.run(_tidy)
 
-    async def reload(self, name: str) -> Served:
-        """Replace a model by the newest version in the store. If this fails, keep the old version.
+    def close(self) -> None:
+        """Begin no other load."""
+        self._loader.shutdown(wait=False, cancel_futures=True)
+
+    async def reload(self, name: str, version: int | Literal["newest"] | None = None) -> Reference:
+        """Serve another version of a model: see `Slot.replace`. Reloads wait for one another.
 
         Requests in progress are answered by the version they began with.
         """
-        old = self.at(name)
-        new = await asyncio.to_thread(_load, old.reference.name, self._store, old.facts.default)
-        self._served[old.reference.name] = new
-        return new
+        slot = next((slot for slot in self._all if slot.name == name), None)
+        if slot is None or slot.reference is None:
+            raise Refused(
+                "not-found",
+                f"expected one of the models {', '.join(one.name for one in self._all)}, got "
+                f"{name!r}: name one of them",
+            )
+        await self.run(partial(slot.replace, version))
+        await self.run(_tidy)
+        return slot.reference
+
+    async def reload_all(self) -> None:
+        """Serve the newest version of every model that is not pinned. Refused ones are logged."""
+        for slot in self._all:
+            with suppress(StoreError):
+                await self.reload(slot.name)
 
     def dependencies(self, name: str | None) -> tuple[DependencyParser, dict[str, Any]]:
         """Return the dependency parser, and what answers say of its model."""
@@ -125,6 +245,9 @@ class Models:
 
     def at(self, name: str) -> Served:
         """Return the model with the name in a path."""
+        slot = self._slots.get(name)
+        if slot is not None and slot.value is None:
+            raise starting()
         try:
             return self.named(name)
         except InputError as error:
@@ -133,12 +256,13 @@ class Models:
     def named(self, name: str | None) -> Served:
         """Return the model with this NAME or NAME@VERSION, or the default."""
         if name is None:
-            return next(iter(self._served.values()))
+            return next(iter(self))
         bare, _, version = name.partition("@")
-        found = self._served.get(bare)
+        slot = self._slots.get(bare)
+        found = None if slot is None else slot.value
         if found is None:
             raise InputError(
-                f"expected one of the models {', '.join(self._served)}, got {name!r}: name one of "
+                f"expected one of the models {', '.join(self._slots)}, got {name!r}: name one of "
                 "them, or none for the first",
                 pointer="/model",
             )
@@ -151,27 +275,29 @@ class Models:
         return found
 
 
-def _only(served: Other | None, name: str | None, kind: str, setting: str) -> tuple[Other, Any]:
+def _only(
+    slot: Slot[Other] | None, name: str | None, kind: str, setting: str
+) -> tuple[Other, dict[str, Any]]:
     """Return the one model of a kind, if it is served and named, or not named."""
-    if served is None or served.reference is None:
+    if slot is None or slot.value is None or slot.reference is None:
         raise Refused(
             "not-found",
             f"expected a service with a {kind} model, got one without: start it with {setting} "
             "set to the name of one in its store",
         )
-    one = served.reference
+    one = slot.reference
     if name not in (None, one.name, str(one)):
         raise InputError(
             f"expected the {kind} model {one}, which is served, got {name!r}: name it, or none",
             pointer="/model",
         )
-    return served, {"name": one.name, "version": one.version, "hash": one.hash}
+    return slot.value, {"name": one.name, "version": one.version, "hash": one.hash}
 
 
-def _dependency_model(name: str | None, store: str) -> str | None:
+def _dependency_model(name: str | None, store: str) -> "Slot[DependencyParser] | None":
     """Find the dependency model to serve. Raise if one is asked for that the store lacks."""
     try:
-        return str(resolve(name or DEPENDENCIES, store))
+        return Slot.of(name or DEPENDENCIES, store, _load_dependencies)
     except StoreError:
         if name is not None:
             raise
@@ -196,6 +322,14 @@ def _load(reference: str, store: str, default: bool) -> Served:
     parser = Parser(from_bundle(stored), reference=stored.reference)
     _warm(parser)
     return Served(parser, stored.reference, _facts(stored, parser, default))
+
+
+def _tidy() -> None:
+    """Give the memory of the model before back to the system, where its allocator can do so."""
+    gc.collect()
+    gc.freeze()  # models live long: the collector can skip them
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL("libc.so.6").malloc_trim(0)
 
 
 def _warm(parser: Parser) -> None:

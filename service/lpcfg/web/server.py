@@ -5,9 +5,11 @@ import errno
 import os
 import signal
 import socket
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from types import FrameType
+from typing import NoReturn
 
 import structlog
 import uvicorn
@@ -62,7 +64,14 @@ def serve(
     print("loading the model; the first start compiles the kernels as well", flush=True)
     service.on_ready = lambda: print(f"ready: http://{address}:{port}/", flush=True)
     on_start(server.interrupt)
-    server.run([listening])
+    server.heed_hangups()
+    try:
+        server.run([listening])
+    except SystemExit:  # uvicorn's own end of a start that failed
+        if service.failure is None:
+            raise
+    if service.models.busy:
+        server.end_at_once()
     if service.failure is not None:
         raise service.failure
 
@@ -111,6 +120,8 @@ class Server(uvicorn.Server):
         super().__init__(config)
         self._service = service
         self._signal: int | None = None
+        self._reload_wanted = False
+        self._reloading: asyncio.Task[None] | None = None
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         self._signal = sig
@@ -121,7 +132,41 @@ class Server(uvicorn.Server):
 
     def interrupt(self) -> None:
         """End as after Ctrl-C: answer the requests that have already come."""
+        self._signal = signal.SIGINT
         self.should_exit = True
+
+    def heed_hangups(self) -> None:
+        """Reload the models at SIGHUP or, where a terminal's end sends it, end as at SIGTERM.
+
+        Under `nohup`, which ignores SIGHUP, nothing changes.
+        """
+        if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
+            at_terminal = os.isatty(sys.stdin.fileno())
+            signal.signal(signal.SIGHUP, self._hang_up if at_terminal else self._reload)
+
+    def _hang_up(self, sig: int, frame: FrameType | None) -> None:
+        del sig
+        self.handle_exit(signal.SIGTERM, frame)
+
+    def _reload(self, sig: int, frame: FrameType | None) -> None:
+        del sig, frame
+        self._reload_wanted = True
+
+    async def on_tick(self, counter: int) -> bool:
+        """Begin a reload that was asked for. uvicorn calls this ten times a second."""
+        if self._reload_wanted and self._service.models.ready:
+            self._reload_wanted = False
+            self._reloading = asyncio.create_task(self._service.models.reload_all())
+        return await super().on_tick(counter)
+
+    def end_at_once(self) -> NoReturn:
+        """End the process although a model is being loaded, which nothing can interrupt.
+
+        A first load compiles for up to a minute, and the interpreter's own end would wait for it.
+        """
+        for stream in (sys.stdout, sys.stderr):
+            stream.flush()
+        os._exit(0 if self._signal == signal.SIGTERM else 130)
 
     def give_up(self) -> None:
         """End without waiting, because nothing is being served."""

@@ -1,12 +1,12 @@
 """The state of a running service: one object, created at start, reached through the application."""
 
 import asyncio
-import gc
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,13 +26,12 @@ from lpcfg.web.metrics import Metrics
 from lpcfg.web.scheduling.admission import Admission, Lane, cost_of_body, lane_of
 from lpcfg.web.scheduling.cache import Cache
 from lpcfg.web.scheduling.work import R, Task, Workers
-from lpcfg.web.served import Models
+from lpcfg.web.served import Models, starting
 from lpcfg.words.similarity import Similarity, comparison
 
 _log = structlog.get_logger("lpcfg.web")
 BATCH = "/v1/batch"
 _DIGITS = 18  # of a Content-Length: an exabyte
-_SOON = 2.0  # seconds after which a client may ask a starting service again
 
 
 @dataclass(eq=False)
@@ -108,11 +107,10 @@ class Service:
     async def load(self) -> None:
         """Make the models ready. `loaded` sees how it ends."""
         if self.settings.similarity_file is not None:
-            self.similarity = await asyncio.to_thread(_measure, self.settings.similarity_file)
+            measure = partial(_measure, self.settings.similarity_file)
+            self.similarity = await self.models.run(measure)
         await self.models.load()
         self.on_ready()
-        gc.collect()
-        gc.freeze()  # models live as long as the process: the collector can skip them
 
     def loaded(self, loading: "asyncio.Task[None]") -> None:
         """End the service if `load` failed, whatever the reason: it would never be ready."""
@@ -149,11 +147,7 @@ class Service:
 
     def _check_ready(self) -> None:
         if not self.models.ready:
-            raise Refused(
-                "starting",
-                "expected every model to be ready, got one still loading: try again shortly",
-                retry_after=_SOON,
-            )
+            raise starting()
 
     def stop(self) -> Stop:
         """Return the deadline for a request that begins now."""

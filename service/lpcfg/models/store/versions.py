@@ -124,6 +124,20 @@ def resolve(reference: str, store: str | Path) -> Reference:
         return _reference(place, read_manifest(place)[0])
 
 
+def locate(reference: str, store: str | Path) -> tuple[str, str, int]:
+    """Find the store, the name and the number of the version that a reference means now."""
+    with explained(f"read {reference} from {store}"):
+        place = _locate(reference, store)
+    return place.store if "/" in reference else str(store), place.name, place.version
+
+
+def versions(name: str, store: str | Path) -> list[int]:
+    """List the numbers of a model's versions, the newest first. Raise StoreError without any."""
+    with explained(f"read {name} from {store}"):
+        place = _locate(name, store)
+        return list(published(place.storage, name))
+
+
 def list_models(store: str | Path) -> list[Listed]:
     """List every published version, by name and number, built-in models of other names included.
 

@@ -1,8 +1,8 @@
 """The endpoints for models, health (at Open Inference's paths), metrics and reloading."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
-from fastapi import APIRouter, Depends, Request
+from fastapi import APIRouter, Depends, Query, Request
 from starlette.responses import Response
 
 from lpcfg.protocol.schemas import (
@@ -16,8 +16,10 @@ from lpcfg.protocol.schemas import (
 )
 from lpcfg.web.http.keys import BEARER
 from lpcfg.web.http.problems import Refused, documented
+from lpcfg.web.served import starting
 from lpcfg.web.state import Service, service_of
 
+Wanted = Annotated[int, Query(ge=1, lt=10**9)]
 TheService = Annotated[Service, Depends(service_of)]
 
 
@@ -43,18 +45,20 @@ router = APIRouter()
 @router.get(
     "/v1/models",
     dependencies=[Depends(BEARER), Depends(require_key)],
-    responses=documented("key"),
+    responses=documented("key", "starting"),
     summary="The models that are served",
 )
 async def models(service: TheService) -> Models:
-    """List every model with its version and its labels."""
+    """List every model with its version and its labels, once all are ready."""
+    if not service.models.ready:
+        raise starting()
     return Models(models=[ModelFacts(**one.facts.model_dump()) for one in service.models])
 
 
 @router.get(
     "/v1/models/{name}",
     dependencies=[Depends(BEARER), Depends(require_key)],
-    responses=documented("key", "not-found"),
+    responses=documented("key", "not-found", "starting"),
     summary="One model that is served",
 )
 async def model(name: str, service: TheService) -> ModelDetails:
@@ -66,15 +70,21 @@ async def model(name: str, service: TheService) -> ModelDetails:
     "/v1/models/{name}/reload",
     dependencies=[Depends(BEARER), Depends(require_admin)],
     responses=documented("key", "not-found", "model"),
-    summary="Serve the newest version of a model",
+    summary="Serve another version of a model",
 )
-async def reload(name: str, service: TheService) -> ModelVersion:
-    """Load, verify and warm the newest version of a model, then replace the old one in one step.
+async def reload(
+    name: str, service: TheService, version: Wanted | Literal["newest"] | None = None
+) -> ModelVersion:
+    """Load, verify and warm a version of a model, then replace the old one in one step.
 
-    Only administrators may do this. Requests in progress are answered by the version they began
-    with. If the new version cannot be verified, it is refused and the old one keeps answering.
+    Without `version`, that is the newest one, unless the service was started with, or reloaded to,
+    a version by its number: this one stays until `version` names another, or `newest`. The
+    dependency model is reloaded in the same way. Only administrators may do this. Reloads wait for
+    one another. Requests in progress are answered by the version they began with. If the version
+    cannot be used, it is refused with the reason and the old one keeps answering.
     """
-    return ModelVersion(**(await service.models.reload(name)).version)
+    one = await service.models.reload(name, version)
+    return ModelVersion(name=one.name, version=one.version, hash=one.hash)
 
 
 @router.get("/v2/health/live", responses=documented(), summary="Whether the process runs")
@@ -97,7 +107,7 @@ async def ready(service: TheService) -> Ready:
 
 @router.get(
     "/v2/models/{name}/ready",
-    responses=documented("not-found"),
+    responses=documented("not-found", "starting"),
     summary="Whether a model is ready",
 )
 async def model_ready(name: str, service: TheService) -> ModelReady:

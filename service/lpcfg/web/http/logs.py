@@ -8,7 +8,7 @@ import logging
 import sys
 import traceback
 from collections.abc import MutableMapping
-from typing import Any
+from typing import Any, TextIO, cast
 
 import structlog
 from structlog.stdlib import ProcessorFormatter
@@ -27,7 +27,7 @@ def configure(level: str = "info") -> None:
     least = logging.getLevelNamesMapping()[level.upper()]
     structlog.configure(  # without the standard library's logging: a fifth of the time
         processors=[_named, *shared, as_json],
-        logger_factory=structlog.WriteLoggerFactory(sys.stderr),
+        logger_factory=structlog.WriteLoggerFactory(cast(TextIO, _Stderr())),
         wrapper_class=structlog.make_filtering_bound_logger(least),
         cache_logger_on_first_use=True,
     )
@@ -41,6 +41,18 @@ def configure(level: str = "info") -> None:
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(least)
+
+
+class _Stderr:
+    """Stderr, whatever stands for it at the time: loggers outlive a change of it."""
+
+    @staticmethod
+    def write(text: str) -> None:
+        sys.stderr.write(text)
+
+    @staticmethod
+    def flush() -> None:
+        sys.stderr.flush()
 
 
 def _named(_: Any, __: str, event: Event) -> Event:

@@ -23,7 +23,7 @@ from typing import Any, Generic, TypeVar
 import structlog
 
 from lpcfg.cancel import Stop
-from lpcfg.errors import LpcfgError
+from lpcfg.errors import LpcfgError, SettingsError
 from lpcfg.web.scheduling.admission import Admission, Lane, Place
 from lpcfg.web.scheduling.lanes import Lanes
 
@@ -135,8 +135,15 @@ class Workers:
         self._any, self._single = threading.Condition(lock), threading.Condition(lock)
         self._closed = False
         self._threads = ThreadPoolExecutor(threads + 1, thread_name_prefix="parse")
-        for only in (*[None] * threads, Lane.SINGLE):
-            self._start(only)
+        try:
+            for only in (*[None] * threads, Lane.SINGLE):
+                self._start(only)
+        except RuntimeError as error:  # those that have started would keep the process from ending
+            self.close()
+            raise SettingsError(
+                f"expected to start {threads + 1} threads, got `{error}`: set LPCFG_THREADS lower, "
+                "or allow this process more"
+            ) from error
 
     def submit(self, prepare: Callable[[], Sequence[Task[R]]], place: Place, stop: Stop) -> Line[R]:
         """Add a line. Its `done` gets the results of these tasks, or the first error."""
