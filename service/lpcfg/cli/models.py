@@ -121,14 +121,13 @@ def _cut(text: str, width: int) -> str:
 def verify(model: Model, store: Store = None, json: Json = False) -> None:
     """Check size and SHA-256 of everything a version holds, and that it is a model to be used."""
     from lpcfg.dependencies import model as dependencies
-    from lpcfg.models.model import from_bundle
+    from lpcfg.models import model as constituents
     from lpcfg.models.store.versions import load_checked
+    from lpcfg.sequences import model as sequences
 
     stored, checked = load_checked(model, _store(store))
-    if stored.grammar.get("kind") == dependencies.KIND:
-        dependencies.from_bundle(stored)
-    else:
-        from_bundle(stored)
+    kinds = {one.KIND: one.from_bundle for one in (dependencies, sequences)}
+    kinds.get(str(stored.grammar.get("kind")), constituents.from_bundle)(stored)
     if json:
         result_json([{"path": f.path, "bytes": f.size, "sha256": f.sha256} for f in checked])
         return
