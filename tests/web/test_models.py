@@ -165,7 +165,7 @@ def test_a_start_falls_back_to_the_last_version_that_can_be_used(
     assert "".join(capsys.readouterr()).count("model refused") == 2
 
 
-def test_a_pinned_version_that_cannot_be_used_is_no_reason_to_serve_another(own: Path) -> None:
+def test_no_other_version_stands_in_for_a_pinned_one(own: Path) -> None:
     publish(own, "small", unusable(bundle_of(own)))
     slot = served.Slot.of("small@2", str(own), lambda one, store: served._load(one, store, True))
     with pytest.raises(StoreError, match="word_start"):
