@@ -6,6 +6,7 @@ import os
 import signal
 import socket
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from types import FrameType
@@ -140,8 +141,9 @@ class Server(uvicorn.Server):
 
         Under `nohup`, which ignores SIGHUP, nothing changes.
         """
-        if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
-            at_terminal = os.isatty(sys.stdin.fileno())
+        in_main = threading.current_thread() is threading.main_thread()  # only there it is possible
+        if in_main and signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
+            at_terminal = sys.stdin.isatty()
             signal.signal(signal.SIGHUP, self._hang_up if at_terminal else self._reload)
 
     def _hang_up(self, sig: int, frame: FrameType | None) -> None:
