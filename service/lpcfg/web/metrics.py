@@ -1,6 +1,6 @@
 """The metrics for Prometheus: one registry per process, and no globals."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
 from prometheus_client import (
