@@ -32,6 +32,7 @@ from lpcfg.trees.brackets import parse_tree, read
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 SMALL = EXAMPLES / "small.mrg"
+CHECKOUT = EXAMPLES.parent / "model_store"
 HEAVY = ("numpy", "numba", "scipy", "fastapi", "starlette", "uvicorn", "nltk", "sentencex")
 
 
@@ -290,6 +291,11 @@ def test_models_verify_finds_an_altered_file(
     card.write_text("# Fake\n", encoding="utf-8")
     assert main(["models", "verify", "small@1", "--store", str(store)]) == 1
     assert "CARD.md" in capsys.readouterr().err
+
+
+def test_models_verify_takes_every_model_of_the_package() -> None:
+    for model in sorted(CHECKOUT.glob("*/[0-9]*")):
+        assert main(["models", "verify", str(model)]) == 0
 
 
 def test_models_remove_wants_the_version_where_there_are_two(

@@ -14,6 +14,9 @@ WORDS = 1e6
 LARGEST_SCORE = 1e20
 """Scores of arcs must stay below this: 10³⁰ marks what is no arc, and float32 ends at 10³⁸."""
 
+LARGEST_CONDITION = 1e300
+"""Condition numbers are facts, and those of matrices that are nearly singular are large."""
+
 FIELDS = (
     *("kind", "names", "folded", "relations", "tags", "members", "step", "sharpness", "spectral"),
 )
@@ -112,7 +115,7 @@ def _check_spectral(parts: Parts) -> None:
     words = len(parts.strings("spectral.words", least=1))
     conditions = parts.field("spectral.conditions")
     for name in conditions if isinstance(conditions, dict) else ():
-        parts.number(f"spectral.conditions.{name}", 0, float(1 << 62))
+        parts.number(f"spectral.conditions.{name}", 0, LARGEST_CONDITION)
     [k] = parts.numbers("spectral.c_one", "F64", (None,)).shape
     shapes = {"c_inf": (k,), "up": (2, k, k), "d": (k, k, k), "words": (words, k)}
     for name, shape in shapes.items():
