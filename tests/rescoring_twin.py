@@ -18,7 +18,7 @@ Derivation = tuple[frozenset[int], frozenset[int]]
 
 
 def derivations(chart: Chart, n: int) -> Iterator[tuple[int, Derivation]]:
-    """Every derivation of the whole sentence, with its root."""
+    """List every derivation of the whole sentence, with its root."""
     for t in range(len(chart.symbol)):
         if chart.start[t] == 0 and chart.end[t] == n:
             for derivation in below(chart, t):
@@ -45,7 +45,7 @@ class Enumerated:
 def enumerated(
     chart: Chart, n: int, item: Sequence[float], edge: Sequence[float], root: Sequence[float]
 ) -> Enumerated:
-    """Z, posteriors and the best derivation under p(d) ∝ exp of the sum of its scores."""
+    """Compute Z, posteriors and the best derivation under p(d) ∝ exp of the sum of its scores."""
     found = [
         (math.fsum([*(item[t] for t in items), *(edge[e] for e in edges), root[top]]), items, edges)
         for top, (items, edges) in derivations(chart, n)
@@ -65,7 +65,7 @@ def enumerated(
 
 
 def bucket(words: int) -> int:
-    """The group of a length."""
+    """Find the group of a length."""
     ends = (1, 2, 3, 4, 5, 7, 10, 15, 20, 30, 45)
     return sum(words > end for end in ends)
 
@@ -73,7 +73,9 @@ def bucket(words: int) -> int:
 def hidden_item(
     hidden: Hidden, rows: np.ndarray, span: tuple[int, int], head: int, label: int
 ) -> float:
-    """g = v · relu(h) of an item over [i, k); rows[p + 2] has a row per position of word p."""
+    """Compute g = v · relu(h) of an item over [i, k); rows[p + 2] has a row per position of word
+    p.
+    """
     i, k = span
     places = (i - 2, i - 1, i, i + 1, k - 2, k - 1, k, k + 1, head)
     h = hidden.length[0, bucket(k - i)].astype(np.float64)
@@ -85,7 +87,7 @@ def hidden_item(
 def hidden_edge(
     hidden: Hidden, rows: np.ndarray, span: tuple[int, int, int], heads: tuple[int, int], rule: int
 ) -> float:
-    """g = u · relu(h') of an edge over [i, j) and [j, k)."""
+    """Compute g = u · relu(h') of an edge over [i, j) and [j, k)."""
     i, j, k = span
     places = (i - 1, i, j - 1, j, k - 1, k, *heads)
     h = hidden.length[1, bucket(j - i)] + hidden.length[2, bucket(k - j)].astype(np.float64)
@@ -134,7 +136,7 @@ _ALL = (1 << 64) - 1
 
 
 def key(number: int) -> int:
-    """The number of a kind of feature, mixed by the same steps as names' codes."""
+    """Compute the number of a kind of feature by the same steps as names' codes."""
     x = (number + 1) * 0x1E3779B97F4A7C15 & _ALL
     x ^= _signed_shift(x, 31)
     x = x * 0x3F58476D1CE4E5B9 & _ALL

@@ -66,7 +66,8 @@ def random_coarse(rng: Generator, grammar: Grammar) -> Tables:
 
 
 def random_case(rng: Generator, words: Sequence[str], *, members: int = 1, states: int = 3) -> Case:
-    """Members of any signs, dense or of few terms, that allow no root the coarse grammar does not.
+    """Draw members of any signs, dense or of few terms, that allow no root the coarse grammar does
+    not.
 
     The words are of WORDS; one that no preterminal has becomes the first of these.
     """
@@ -85,7 +86,7 @@ def random_case(rng: Generator, words: Sequence[str], *, members: int = 1, state
 
 @st.composite
 def cases(draw: Any, max_words: int = 5, members: int = 1) -> Case:
-    """Small grammars of all kinds, and short sentences."""
+    """Draw small grammars of all kinds, and short sentences."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     words = draw(st.lists(st.sampled_from(WORDS), min_size=1, max_size=max_words))
     return random_case(rng, words, members=members)
@@ -139,7 +140,7 @@ def magnitudes(tables: Tables) -> Tables:
 
 
 def roundings(tables: Tables, chart: kernels.Chart) -> int:
-    """An upper bound of the float32 roundings that any one product of a derivation goes through.
+    """Bound the float32 roundings that any one product of a derivation goes through.
 
     A node of a derivation costs, inside and outside, the roundings of its tables (2 a number: the
     division by the coarse grammar's and the conversion), two dot products and a scaled sum of at

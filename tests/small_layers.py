@@ -20,7 +20,7 @@ TINY = Grammar(
 
 
 def flat_heads(grammar: Grammar) -> HeadTable:
-    """Every label wants every child alike, and the last of them."""
+    """Build head rules by which every label wants every child alike, and the last of them."""
     labels = sorted({label for symbol in grammar.symbols for label in labels_of(symbol)})
     rank = np.zeros((len(labels), len(labels)), np.int32)
     return HeadTable(tuple(labels), rank, np.ones((len(labels), 1), np.bool_))
@@ -29,7 +29,7 @@ def flat_heads(grammar: Grammar) -> HeadTable:
 def random_hidden(
     rng: Generator, rows: Rows, *, width: int, dimensions: int, suffixes: int
 ) -> Hidden:
-    """Tables for these rows, the last of labels and rules zero."""
+    """Draw tables for these rows; the last rows of labels and rules are zero."""
     wide = POSITIONS * width
     shapes = (
         *((dimensions, wide), (len(rows.tags) + 1, wide), (suffixes + 1, wide)),
@@ -41,7 +41,7 @@ def random_hidden(
 
 
 def random_layer(grammar: Grammar, seed: int = 0, bits: int = 10) -> Layer:
-    """A layer with both parts, whose numbers bytes hold."""
+    """Draw a layer with both parts, whose numbers bytes hold."""
     rng, rows, words = np.random.default_rng(seed), Rows.of(grammar), ("the", "dog", "cat", "a")
     hidden = random_hidden(rng, rows, width=4, dimensions=3, suffixes=2)
     weight = rounded(rng.normal(size=1 << bits).astype(np.float32) / 4)

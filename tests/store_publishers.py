@@ -48,7 +48,7 @@ def fork(work: Callable[[], None]) -> int:
 
 
 def serials(folder: Path) -> dict[int, int]:
-    """Every version and the serial it holds; loading verifies all of its files."""
+    """List every version and the serial it holds; loading verifies all of its files."""
     found = {}
     for listed in store.list_models(folder):
         version = listed.reference.version
@@ -71,7 +71,7 @@ def unfinished(folder: Path) -> int:
 
 
 def kills(folder: Path) -> dict[str, int]:
-    """Each kill leaves the newest version as it was, or the one that was being published."""
+    """Check that each kill leaves the newest version as it was, or the one being published."""
     random = Random(20140612)
     took = []
     for serial in range(-WARM_UP, 0):
@@ -100,7 +100,7 @@ def kills(folder: Path) -> dict[str, int]:
 
 
 def die_at(call: int) -> Callable[[FrameType, str, object], None]:
-    """A profiler that kills its process right before its n-th call into the system."""
+    """Return a profiler that kills its process right before its n-th call into the system."""
     calls = count(1)
 
     def profiler(_frame: FrameType, event: str, called: object) -> None:
@@ -115,7 +115,7 @@ def die_at(call: int) -> Callable[[FrameType, str, object], None]:
 
 
 def calls(folder: Path) -> dict[str, int]:
-    """The same, killed before the first system call, before the second, … until one survives."""
+    """Kill a publisher before its first system call, before the second, … until one survives."""
     publish(folder, 0)
     seen = {"old": 0, "new": 0}
     for call in count(1):
@@ -136,7 +136,7 @@ def calls(folder: Path) -> dict[str, int]:
 
 
 def race(folder: Path) -> dict[str, int]:
-    """Publishers at once, and others killed among them: all numbers differ, nothing is lost."""
+    """Start publishers at once and kill others among them: all numbers differ, nothing is lost."""
 
     def work(publisher: int) -> None:
         for serial in range(EACH):

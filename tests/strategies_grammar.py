@@ -154,6 +154,6 @@ def literal_emissions(grammar: Grammar, tokens: Sequence[str]) -> Emissions:
 
 
 def entry_name(grammar: Grammar, e: int) -> str:
-    """`A → x` of an entry."""
+    """Write `A → x` of an entry."""
     a, x = grammar.entries[e]
     return f"{grammar.symbols[a]} → {grammar.terminals[x]}"

@@ -108,7 +108,7 @@ def test_sessions_print_what_is_shown(page: Path, shell: dict[str, str]) -> None
 
 
 def commands(page: Path) -> Iterator[list[str]]:
-    """The lines of a page's blocks that are commands without output, as words."""
+    """Yield the lines of a page's blocks that are commands without output, as words."""
     for block in blocks(page):
         if "$ " in block:
             continue
@@ -155,7 +155,7 @@ def links(page: Path) -> Iterator[str]:
 
 
 def anchors(page: Path) -> set[str]:
-    """The anchors that headings of a page have."""
+    """List the anchors that headings of a page have."""
     headings = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", one.lower()).replace(" ", "-") for one in headings}
 

@@ -111,13 +111,20 @@ LARGEST_FILE = 5_000_000  # bytes; only models may be larger
 LONG_FUNCTION = 35  # lines
 # A docstring says what is done, beginning with a verb; none of these words begins such a sentence.
 RIDDLES = re.compile(r"(What|Who|Whose|Whether|That|Where|So many|Such|Nothing|Nobody)\b")
+# Nor does a function's begin with one of these, with a symbol, or with a plural or `returns`.
+NO_VERBS = re.compile(
+    r"(The|An?|Every|Each|All|Any|One|Two|This|These|Its|Their|How|Which|Why|When|If|It|There|True|"
+    r"Of|On|In|At|By|For|From|With|Without|As|To|And|But|No|None|Not|Under|Over|Between|Per)\b"
+    r"|[^A-Z]|[A-Z]+[^a-z]|\w*[^s\W]s\b|\w+ of\b"
+)
+VERBS_LIKE_NOUNS = re.compile(r"(Focus|Bias)\b")
 DOCUMENTED = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 MOST_WORDS = 12  # in the name of a test
 
 
 @cache
 def sources() -> dict[Path, ast.Module]:
-    """Every module of the package, parsed; its path relative to the package."""
+    """Parse every module of the package, by its path relative to the package."""
     return {
         path.relative_to(PACKAGE): ast.parse(path.read_text(encoding="utf-8"), str(path))
         for path in sorted(PACKAGE.rglob("*.py"))
@@ -129,7 +136,7 @@ def room(path: Path) -> str:
 
 
 def imports(path: Path, tree: ast.Module) -> Iterator[tuple[str, int]]:
-    """Dotted names this module imports, wherever it does, and the lines."""
+    """Yield the dotted names that this module imports anywhere, and the lines."""
     inside = ("lpcfg", *path.with_suffix("").parts)
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
@@ -144,7 +151,7 @@ def imports(path: Path, tree: ast.Module) -> Iterator[tuple[str, int]]:
 
 
 def all_imports() -> Iterator[tuple[Path, str, str]]:
-    """(module, dotted name it imports, where)."""
+    """Yield (module, dotted name it imports, where)."""
     for path, tree in sources().items():
         for name, line in imports(path, tree):
             yield path, name, f"service/lpcfg/{path}:{line}"
@@ -345,7 +352,7 @@ CALLED_FROM_OUTSIDE = {
 
 @cache
 def imported_names() -> frozenset[str]:
-    """`package:name` of every `from package import name`."""
+    """List `package:name` of every `from package import name`."""
     found = set()
     for path, tree in sources().items():
         inside = ("lpcfg", *modules(path))
@@ -359,7 +366,9 @@ def imported_names() -> frozenset[str]:
 
 @cache
 def names_in_use() -> Counter[str]:
-    """How often a name is read: as a variable, an attribute, or a word in a string of code."""
+    """Count how often a name is read: as a variable, an attribute, or a word in a string of
+    code.
+    """
     used: Counter[str] = Counter()
     for tree in sources().values():
         docstrings = {
@@ -383,7 +392,7 @@ def names_in_use() -> Counter[str]:
 
 
 def defined() -> Iterator[tuple[str, str]]:
-    """Functions, classes, methods and constants of modules, and where they are."""
+    """Yield functions, classes, methods and constants of modules, and where they are."""
     for path, tree in sources().items():
         inner = [node for one in tree.body if isinstance(one, ast.ClassDef) for node in one.body]
         for node in (*tree.body, *inner):
@@ -404,7 +413,7 @@ def defined() -> Iterator[tuple[str, str]]:
 
 
 def drawn_hierarchy() -> dict[str, str]:
-    """Child → parent, as the drawing on top of errors.py has it."""
+    """Map each child to its parent, as the drawing on top of errors.py has it."""
     parents: dict[str, str] = {}
     above: list[tuple[int, str]] = []
     for line in (errors.__doc__ or "").splitlines():
@@ -490,7 +499,7 @@ def test_every_dependency_is_locked_and_both_lock_files_agree() -> None:
 
 
 def pins(name: str) -> dict[str, str]:
-    """Package → version of a lock file."""
+    """Map the packages of a lock file to their versions."""
     lines = (ROOT / name).read_text(encoding="utf-8").splitlines()
     found = (re.match(r"([a-z0-9.-]+)==(\S+)", line) for line in lines)
     return {match[1]: match[2] for match in found if match}
@@ -501,7 +510,7 @@ def plain_name(requirement: str) -> str:
 
 
 def python_files() -> Iterator[tuple[str, ast.Module]]:
-    """Every Python file of the project, parsed, with its path."""
+    """Yield every Python file of the project, parsed, with its path."""
     for path in sorted(ROOT.glob("*/**/*.py")):
         name = path.relative_to(ROOT).as_posix()
         if name.startswith(("service/lpcfg/", "tests/", "benchmarks/")):
@@ -515,6 +524,46 @@ def test_docstrings_say_what_is_done() -> None:
         for node in ast.walk(tree)
         if isinstance(node, DOCUMENTED) and RIDDLES.match(ast.get_docstring(node) or "")
     ]
+
+
+def is_property(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    """Check for a value read like a field, whose docstring may name it: `The number of words.`"""
+    names = {n.id for n in function.decorator_list if isinstance(n, ast.Name)}
+    return bool(names & {"property", "cached_property"})
+
+
+def test_docstrings_of_functions_begin_with_a_verb() -> None:
+    """Those of tests need not: they say why something holds."""
+    wrong = []
+    for name, tree in python_files():
+        for node in ast.walk(tree):
+            if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) or is_property(node):
+                continue
+            text = ast.get_docstring(node) or "Return"
+            if node.name.startswith("test_") or VERBS_LIKE_NOUNS.match(text):
+                continue
+            if NO_VERBS.match(text):
+                wrong.append(f"{name}:{node.body[0].lineno}: {text.splitlines()[0]}")
+    assert not wrong
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The number of words.",
+        "A store with two models.",
+        "log p of a tree.",
+        "Heads of the best tree.",
+        "Returns the heads.",
+        "UTF-8 in any locale.",
+        "Σ over states.",
+        "Share of right answers.",
+    ],
+)
+def test_docstrings_that_begin_with_a_noun_are_found(text: str) -> None:
+    assert NO_VERBS.match(text)
+    assert not NO_VERBS.match("Compute the share of right answers.")
+    assert not NO_VERBS.match("Pass what is left.")
 
 
 def test_names_of_tests_have_at_most_twelve_words() -> None:

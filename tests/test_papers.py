@@ -72,7 +72,7 @@ def functions(path: Path) -> frozenset[str]:
 
 
 def exists(shown: str) -> bool:
-    """True for a test that is there, a benchmark that is there, and a command of lpcfg."""
+    """Check that a test, a benchmark or a command of lpcfg is there."""
     if shown.startswith("python -m "):
         return (ROOT / f"{shown.split()[2].replace('.', '/')}.py").is_file()
     if shown.startswith("lpcfg "):

@@ -21,12 +21,12 @@ DOCUMENTED = [TrainedModel if name == "Model" else getattr(lpcfg, name) for name
 
 @pytest.fixture(scope="module")
 def parser() -> lpcfg.Parser:
-    """The default model, which examples show."""
+    """Load the default model, which the examples show."""
     return lpcfg.load("en", store=ROOT / "model_store")
 
 
 def examples_in(thing: object) -> Iterator[doctest.DocTest]:
-    """The examples of a function, a module, or a class with its methods."""
+    """Find the examples of a function, a module, or a class with its methods."""
     finder = doctest.DocTestFinder(exclude_empty=True, recurse=isinstance(thing, type))
     for found in finder.find(thing, globs={}):
         if found.examples:
@@ -41,7 +41,7 @@ TESTS = [
 
 @pytest.fixture(scope="module")
 def address() -> Iterator[str]:
-    """The service with the default model, in a process of its own."""
+    """Serve the default model in a process of its own, and return the address."""
     with Process("en", ROOT / "model_store") as process:
         yield f"http://127.0.0.1:{process.ready().port}"
 

@@ -37,7 +37,7 @@ HEAVY = ("numpy", "numba", "scipy", "fastapi", "starlette", "uvicorn", "nltk", "
 
 
 def commands(command: Any, name: str) -> Iterator[tuple[str, Any]]:
-    """Every command and group below this one, with its full name."""
+    """List every command and group below this one, with its full name."""
     yield name, command
     for child, sub in getattr(command, "commands", {}).items():
         yield from commands(sub, f"{name} {child}")
@@ -48,7 +48,7 @@ COMMANDS = dict(commands(typer.main.get_command(app), "lpcfg"))
 
 @pytest.fixture
 def store(tmp_path: Path) -> str:
-    """A store with mine@1 and mine@2."""
+    """Make a store with mine@1 and mine@2."""
     folder = tmp_path / "store"
     bundle = Bundle({"c": np.arange(3.0)}, {"symbols": ["S"]}, {"scores": {"f1": 84.5}}, "# Mine\n")
     publish(folder, "mine", bundle)
@@ -57,7 +57,7 @@ def store(tmp_path: Path) -> str:
 
 
 def run(*arguments: str) -> "subprocess.CompletedProcess[str]":
-    """The command in a process of its own."""
+    """Run the command in a process of its own."""
     return subprocess.run(
         [sys.executable, "-m", "lpcfg", *arguments], capture_output=True, text=True, check=False
     )
@@ -65,7 +65,7 @@ def run(*arguments: str) -> "subprocess.CompletedProcess[str]":
 
 @contextmanager
 def talking(*arguments: str) -> Iterator["subprocess.Popen[str]"]:
-    """The command in a process one talks with, its output buffered as in any pipe."""
+    """Run the command in a process one talks with, its output buffered as in any pipe."""
     environment = {k: v for k, v in os.environ.items() if k != "PYTHONUNBUFFERED"}
     pipe = subprocess.PIPE
     with subprocess.Popen(
@@ -82,7 +82,7 @@ def talking(*arguments: str) -> Iterator["subprocess.Popen[str]"]:
 
 
 def ask(command: "subprocess.Popen[str]", line: str) -> str:
-    """The answer to one line, while there may be more."""
+    """Send a line, and return the answer while there may be more lines."""
     assert command.stdin is not None
     assert command.stdout is not None
     command.stdin.write(line + "\n")
@@ -92,7 +92,7 @@ def ask(command: "subprocess.Popen[str]", line: str) -> str:
 
 @pytest.fixture(scope="module")
 def small_store(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A store with `small`, the treebank PCFG of examples/small.mrg."""
+    """Make a store with `small`, the treebank PCFG of examples/small.mrg."""
     folder = str(tmp_path_factory.mktemp("trained"))
     assert main(["train", str(SMALL), "--name", "small", "--store", folder]) == 0
     return folder

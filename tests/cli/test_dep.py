@@ -14,7 +14,7 @@ TRAIN = ("--epochs", "3", "--members", "1", "--workers", "1")
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A store with the model `dep`, made by the command."""
+    """Make a store with the model `dep`, made by the command."""
     folder = tmp_path_factory.mktemp("dep")
     trees, dev = folder / "train.conllu", folder / "dev.conllu"
     trees.write_text(small.as_conllu(small.sentences(150, 0)), encoding="utf-8")

@@ -31,7 +31,7 @@ MOMENTS = [(name, how, RANDOM.uniform(0, SPAN)) for name in COMMANDS for how in 
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A store with `small`, whose kernels are compiled."""
+    """Make a store with `small`, whose kernels are compiled."""
     folder = tmp_path_factory.mktemp("store")
     assert main(["train", str(SMALL), "--name", "small", "--store", str(folder)]) == 0
     return folder
@@ -39,7 +39,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def inputs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
-    """The arguments of each command, with more to do than there is time."""
+    """Return the arguments of each command, with more to do than there is time."""
     folder = tmp_path_factory.mktemp("inputs")
     trees, tokens = folder / "trees.mrg", folder / "tokens.txt"
     trees.write_text(SMALL.read_text(encoding="utf-8") * 400, encoding="utf-8")

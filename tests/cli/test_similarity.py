@@ -13,7 +13,7 @@ from tests.words.test_similarity import scored, vectors
 
 @pytest.fixture
 def files(tmp_path: Path) -> list[str]:
-    """Options that name two sets of pairs and their scores."""
+    """Write two sets of pairs and their scores, and return the options that name them."""
     options = []
     for seed in range(2):
         pairs, scores = scored(seed)

@@ -13,7 +13,7 @@ from tests.small_models import SMALL
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A store with the model `tags`, made by the command."""
+    """Make a store with the model `tags`, made by the command."""
     folder = str(tmp_path_factory.mktemp("tags"))
     options = ["--name", "tags", "--dev", str(SMALL), "--states", "3", "--workers", "1"]
     assert main(["tag", "train", str(SMALL), *options, "--store", folder]) == 0

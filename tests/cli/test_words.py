@@ -27,7 +27,7 @@ def text(tmp_path: Path) -> str:
 
 @pytest.fixture
 def vectors(text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> str:
-    """Vectors of 3 dimensions, as a file."""
+    """Write a file of vectors with 3 dimensions."""
     path = str(tmp_path / "words.safetensors")
     assert main(["words", "train", text, "--output", path, "--dimensions", "3"]) == 0
     capsys.readouterr()

@@ -12,7 +12,8 @@ from lpcfg.grammar.tables import Doubles, Emissions, Grammar, Tables
 
 
 def arc_marginals(expanded: Expanded, words: Sequence[str], tags: Sequence[str]) -> Doubles:
-    """The posterior of every arc (h, m) of a sentence, given its words and tags: (n + 1, n + 1).
+    """Compute the posterior of every arc (h, m) of a sentence, given its words and tags: (n + 1, n
+    + 1).
 
     A symbol over a span does not tell which of its words is the head. So every word gets symbols of
     its own, `NN#3`, `NN#3/R`, `NN#3/L`, with the parameters of its tag's: then rules name heads,
@@ -50,7 +51,7 @@ def _arcs_of_rules(grammar: Grammar) -> tuple[list[int], list[int]]:
 def _grounded(
     expanded: Expanded, words: Sequence[str], tags: Sequence[str]
 ) -> tuple[Tables, Emissions]:
-    """Tables over symbols of single words, and these words' emissions."""
+    """Build tables over symbols of single words, and these words' emissions."""
     given = Emitter(expanded.grammar, expanded.lexicon)(words, list(tags))
     tables, ids = expanded.tables, expanded.grammar.symbol_ids
     n = len(words)

@@ -24,7 +24,7 @@ class HiddenTree:
 
     @classmethod
     def drawn(cls, states: int, words: int, seed: int) -> "HiddenTree":
-        """A random model; nothing makes its hidden marginals stationary."""
+        """Draw a random model; nothing makes its hidden marginals stationary."""
         random = np.random.default_rng(seed)
         left, right = (random.dirichlet(np.full(states, 0.5), states).T for _ in range(2))
         emissions = random.dirichlet(np.full(words, 0.4), states).T
@@ -55,7 +55,7 @@ class HiddenTree:
         return float(upward(1 + heads.index(0)) @ self.pi)
 
     def marginal(self, m: int, heads: tuple[int, ...]) -> Array:
-        """The distribution of the state of word m."""
+        """Return the distribution of the state of word m."""
         head = heads[m - 1]
         if head == 0:
             return self.pi
@@ -63,7 +63,9 @@ class HiddenTree:
         return result
 
     def exact(self, topologies: list[tuple[int, ...]]) -> Examples:
-        """Every (l, u, w) and every root with its probability, topologies being equally likely."""
+        """List every (l, u, w) and every root with its probability, for equally likely
+        topologies.
+        """
         n = len(self.o)
         total = np.zeros((n, n, n))
         for heads in topologies:
@@ -78,7 +80,7 @@ class HiddenTree:
         return Examples(triples, total.ravel(), np.arange(n), self.o @ self.pi)
 
     def sample(self, heads: tuple[int, ...], count: int, random: np.random.Generator) -> Array:
-        """Words of `count` trees of one topology, a row each."""
+        """Draw the words of `count` trees of one topology, a row each."""
         n = len(heads)
         states, words = np.zeros((2, count, n), np.int64)
         todo = [1 + heads.index(0)]

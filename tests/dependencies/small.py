@@ -22,7 +22,9 @@ FAST = training.Config(
 
 
 def sentences(count: int, seed: int) -> list[Arcs]:
-    """DT NN (IN DT NN)? VBD DT NN PUNCT: a subject, perhaps with a modifier, and an object."""
+    """Draw sentences DT NN (IN DT NN)? VBD DT NN PUNCT: a subject, perhaps with a modifier, and an
+    object.
+    """
     random = np.random.default_rng(seed)
     result = []
     for _ in range(count):

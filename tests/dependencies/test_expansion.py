@@ -24,7 +24,7 @@ WORDS = {"D": ("the", "a"), "N": ("dog", "cat", "bone"), "V": ("saw", "ate")}
 
 
 def drawn(count: int, seed: int, longest: int = 5) -> list[Arcs]:
-    """Projective trees with random tags and words."""
+    """Draw projective trees with random tags and words."""
     random = np.random.default_rng(seed)
     every = {n: trees.projective_trees(n) for n in range(1, longest + 1)}
     result = []

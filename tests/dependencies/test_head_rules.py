@@ -13,7 +13,7 @@ from tests.strategies import treebank_trees
 
 
 def heads_by_forest(tree: Tree) -> tuple[int, ...]:
-    """Heads from `head_leaves`, which works on the binarized tree in arrays."""
+    """Find heads by `head_leaves`, which works on the binarized tree in arrays."""
     forest = forest_of([binarize(tree)])
     head = head_leaves(forest, levels(forest))
     heads = [0] * int(forest.end.max())

@@ -13,7 +13,9 @@ WORDS = {"D": ("the", "a"), "N": ("dog", "cat", "bone"), "V": ("saw", "ate"), "P
 
 
 def sentences(count: int, seed: int) -> list[Arcs]:
-    """Sentences of a small language: D N (P D N)? V D N, prepositions modify the noun before."""
+    """Draw sentences of a small language, D N (P D N)? V D N, in which prepositions modify the noun
+    before.
+    """
     random = np.random.default_rng(seed)
     result = []
     for _ in range(count):

@@ -18,7 +18,7 @@ EXACT = 1e-8
 
 
 def errors(model: HiddenTree, operators: Operators, topologies: list[trees.Heads]) -> Array:
-    """|p̂ − p| / p over all words of the shorter topologies and a sample of the longer."""
+    """Compute |p̂ − p| / p over all words of the shorter topologies and a sample of the longer."""
     random = np.random.default_rng(1)
     n = len(model.o)
     result = []
@@ -86,7 +86,9 @@ def test_probabilities_over_a_topology_sum_to_one(model: HiddenTree, exact: Exam
 
 
 def as_printed(model: HiddenTree, u: Array) -> Operators:
-    """The paper's: pairs from all pairs, single words from all words, each with its own states."""
+    """Compute the moments as the paper prints them: pairs from all pairs, single words from all
+    words.
+    """
 
     def mixed(kind: str) -> Array:
         total = np.zeros(len(model.pi))

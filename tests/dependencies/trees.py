@@ -11,7 +11,7 @@ Heads = tuple[int, ...]
 
 
 def all_trees(n: int) -> Iterator[Heads]:
-    """Every dependency tree over n words with one root."""
+    """List every dependency tree over n words with one root."""
     for heads in itertools.product(range(n + 1), repeat=n):
         if problem_of(heads) is None:
             yield heads
@@ -24,7 +24,7 @@ def descends(heads: Heads, word: int, ancestor: int) -> bool:
 
 
 def is_projective(heads: Heads) -> bool:
-    """The definition: all words between a head and its modifier descend from the head."""
+    """Check the definition: all words between a head and its modifier descend from the head."""
     return all(
         descends(heads, between, head)
         for m, head in enumerate(heads, start=1)
@@ -43,7 +43,7 @@ def arcs_from(heads: Heads, words: tuple[str, ...] = (), tags: tuple[str, ...] =
 
 @st.composite
 def heads(draw: st.DrawFn, most: int = 12) -> Heads:
-    """Any tree: words in a random order each choose a head among those before them."""
+    """Draw any tree: words in a random order each choose a head among those before them."""
     n = draw(st.integers(1, most))
     order = draw(st.permutations(range(1, n + 1)))
     result = [0] * n

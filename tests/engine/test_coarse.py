@@ -45,7 +45,9 @@ def oracle(case: Case) -> Exact:
 
 
 def plain(case: Case, words: Sequence[str]) -> Pcfg:
-    """The coarse grammar in dictionaries, over one word a place: the weights are the place's."""
+    """Write the coarse grammar as dictionaries over one word a place, with the weights of the
+    places.
+    """
     grammar, emissions = case.grammar, case.emissions
     names = grammar.symbols
     rules = {
@@ -99,7 +101,9 @@ def test_only_items_and_edges_above_the_thresholds_stay(
 
 
 def kept_by_definition(whole: Pruned, least_item: float, least_edge: float) -> tuple[set, set]:  # type: ignore[type-arg]
-    """Items and edges above the thresholds that derive words and are reached from a root."""
+    """List the items and edges above the thresholds that derive words and are reached from a
+    root.
+    """
     chart = whole.chart
     names, edge_names = item_keys(chart), edge_keys(chart)
     items = {t for t in range(len(names)) if whole.item[t] >= least_item}

@@ -25,7 +25,7 @@ MOST = 400  # derivations of a chart that brute force lists
 
 @st.composite
 def charts(draw: st.DrawFn, max_words: int = 5) -> Posteriors:
-    """Signed posteriors of all items and edges that a small grammar has over a short sentence."""
+    """Draw signed posteriors of all items and edges of a small grammar over a short sentence."""
     case: Case = draw(cases(max_words=max_words))
     found = case.prune()
     assume(isinstance(found, Pruned))
@@ -40,7 +40,7 @@ def roots(posteriors: Posteriors) -> list[int]:
 
 
 def below(posteriors: Posteriors, t: int) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
-    """Every derivation under item t: its items in pre-order, and its edges."""
+    """List every derivation under item t: its items in pre-order, and its edges."""
     chart = posteriors.pruned.chart
     if chart.entry[t] >= 0:
         return [((t,), ())]
@@ -56,7 +56,7 @@ def below(posteriors: Posteriors, t: int) -> list[tuple[tuple[int, ...], tuple[i
 def score(
     posteriors: Posteriors, objective: str, items: tuple[int, ...], edges: tuple[int, ...]
 ) -> float:
-    """The objectives as the module's table states them."""
+    """Compute the objectives as the module's table states them."""
     chart = posteriors.pruned.chart
     item, edge = np.abs(posteriors.item).tolist(), np.abs(posteriors.edge).tolist()
     words = [t for t in items if chart.entry[t] >= 0]
@@ -75,7 +75,7 @@ def log(number: float) -> float:
 
 
 def ranked(posteriors: Posteriors, objective: str) -> list[tuple[float, tuple[int, ...]]]:
-    """All derivations of the whole sentence with their scores, best first."""
+    """List all derivations of the whole sentence with their scores, best first."""
     found = [
         (score(posteriors, objective, items, edges), items)
         for root in roots(posteriors)
@@ -162,7 +162,7 @@ def test_an_unknown_objective_is_refused() -> None:
 
 
 def unfinished(case: Case) -> tuple[Unfinished, np.ndarray]:
-    """The pieces of a sentence that no root spans, and their log rules."""
+    """Find the pieces of a sentence that no root spans, and their log rules."""
     roots = np.zeros(case.grammar.n_symbols)
     coarse = coarse_of(coarse_tables(case.grammar, case.coarse.parent, roots))
     found = coarse.prune(case.emissions, NOTHING_OUT)
@@ -208,7 +208,7 @@ def test_a_piece_is_the_most_probable_derivation_of_its_item(case: Case) -> None
 
 
 def most(found: Unfinished, log_rules: np.ndarray, t: int) -> float:
-    """The largest log probability of a derivation under item t."""
+    """Find the largest log probability of a derivation under item t."""
     chart = found.chart
     if chart.entry[t] >= 0:
         return math.log(chart.inside[t])

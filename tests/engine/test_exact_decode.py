@@ -31,7 +31,7 @@ def decoded(tables: Tables, emissions: Emissions, objective: Objective) -> BestT
 
 
 def scores(tables: Tables, emissions: Emissions, objective: Objective) -> dict[Tree, float]:
-    """The score of every tree whose root may be one, by enumerated marginals."""
+    """Compute the score of every tree whose root may be one, by enumerated marginals."""
     weighted = naive.all_derivations(tables, emissions)
     p = sum(weight for _, weight in weighted)
     spans, rules, _ = naive.marginals(weighted)
@@ -54,7 +54,7 @@ def scores(tables: Tables, emissions: Emissions, objective: Objective) -> dict[T
 
 @st.composite
 def signed_charts(draw: Any) -> tuple[Tables, Emissions]:
-    """As `charts`, always of both signs, with enough rules that magnitudes decide between trees."""
+    """Draw `charts` of both signs, with enough rules that magnitudes decide between trees."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     grammar = random_grammar(rng, 2, 2, 10)
     tables = random_tables(rng, grammar, 2, signed=True)

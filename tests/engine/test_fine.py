@@ -311,7 +311,8 @@ def test_long_sentences_neither_underflow_nor_overflow(n: int, scale: float) -> 
 
 
 def against_its_coarse_grammar(n: int) -> Case:
-    """A signed member that prefers what its coarse grammar gives a share of 2⁻ⁿ, and 2ⁿ trees.
+    """Build a signed member whose best tree has a share of 2⁻ⁿ in its coarse grammar, among 2ⁿ
+    trees.
 
     A and B span the same words in the same ways. The coarse rules of B are twice as probable as
     those of A, the member's four times less, so a chain over n words has shares of 2⁻ⁿ and 2ⁿ.
@@ -394,7 +395,7 @@ The bound of `Compared` is void for these grammars: terms of one tensor cancel, 
 def beside_exact(
     model: Model, words: Sequence[str], thresholds: Thresholds
 ) -> tuple[Signed, Exact]:
-    """A sentence's posteriors and the exact engine's."""
+    """Compute a sentence's posteriors, by the fine pass and by the exact engine."""
     parser = Parser(model, thresholds=thresholds)
     emissions = parser._emissions(Sentence(tuple(words)))
     chart = parser._stages[0].coarse.prune(emissions, thresholds)
@@ -421,7 +422,7 @@ PRUNED = 0.15
 
 
 def check_pruned_charts(model: Model, sentences: Sequence[Sequence[str]]) -> None:
-    """Without negative numbers pruning can only take away, and takes what its items would add."""
+    """Check that pruning only takes away what its items would add, where no number is negative."""
     for words in sentences:
         found, right = beside_exact(model, words, Thresholds())
         chart = found.chart.chart

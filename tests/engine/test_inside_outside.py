@@ -162,7 +162,7 @@ def test_one_latent_state_reduces_to_plain_pcfg(seed: int, tokens: list[str]) ->
 
 
 def plain(tables: Tables) -> naive.Pcfg:
-    """The plain PCFG that tables with m = 1 are."""
+    """Write tables with m = 1 as a plain PCFG."""
     grammar, names = tables.grammar, tables.grammar.symbols
     return naive.Pcfg(
         rules={
@@ -181,7 +181,7 @@ def plain(tables: Tables) -> naive.Pcfg:
 
 
 def log_of(number: Fraction) -> float:
-    """The natural log of a positive fraction beyond float's range."""
+    """Compute the natural log of a positive fraction beyond float's range."""
     return math.log(number.numerator) - math.log(number.denominator)
 
 

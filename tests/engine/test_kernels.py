@@ -32,7 +32,7 @@ finite = st.floats(allow_nan=False, allow_infinity=False, width=32)
 
 
 def all_pairs(symbols: int) -> Grammar:
-    """Every rule there can be over some in-terminals and one preterminal."""
+    """List every rule there can be over some in-terminals and one preterminal."""
     rules = list(itertools.product(range(symbols), range(symbols + 1), range(symbols + 1)))
     names = (*(f"I{a}" for a in range(symbols)), "P")
     return Grammar(names, symbols, np.array(rules), ("x",), np.array([[symbols, 0]]))
@@ -42,7 +42,7 @@ def all_pairs(symbols: int) -> Grammar:
 
 
 def random_context(rng: np.random.Generator, tags: int, symbols: int) -> kernels.Context:
-    """Tables in which nothing is impossible; the first symbols are in-terminals."""
+    """Draw tables in which nothing is impossible; the first symbols are in-terminals."""
     transition = rng.random((tags + 1, tags + 1)) + 0.01
     transition /= transition.sum(axis=1, keepdims=True)
     return kernels.Context(
@@ -67,7 +67,8 @@ def random_words(rng: np.random.Generator, n: int, symbols: int) -> kernels.Word
 
 
 def by_enumeration(words: kernels.Words, context: kernels.Context, i: int, k: int, a: int) -> float:
-    """Σ over tags of the words outside [i, k) of their probability and a's chances beside them.
+    """Sum over all tags of the words outside [i, k): their probability times the chances of a
+    beside them.
 
     That is before[t, a] after the tag at i - 1, and after[u, a] before the tag at k, the ends of
     the sentence being tags as well. Nothing is known of the words inside.
@@ -93,7 +94,7 @@ def by_enumeration(words: kernels.Words, context: kernels.Context, i: int, k: in
 
 
 def whole_sentence(words: kernels.Words, context: kernels.Context) -> float:
-    """p(words) of the hidden Markov model, by enumeration: with nothing left to stand beside."""
+    """Compute p(words) of the hidden Markov model by enumeration."""
     free = context._replace(before=np.ones_like(context.before), after=np.ones_like(context.after))
     n, ends = len(words.start) - 1, context.transition.shape[0] - 1
     total = 0.0
@@ -124,7 +125,7 @@ def test_look_around_equals_a_hidden_markov_model(seed: int) -> None:
 
 
 def check_alike(case: Case, thresholds: Thresholds, limits: Limits | None = None) -> None:
-    """The same chart from the compiled kernels and from the Python they are written in."""
+    """Check that the compiled kernels and the Python they are written in make the same chart."""
     compiled = case.prune(thresholds, limits)
     with interpreted():
         plain = case.prune(thresholds, limits)

@@ -23,7 +23,9 @@ TWO_STATE = Path(__file__).resolve().parents[2] / "examples" / "two_state.toml"
 
 
 def chain(again: float, roots: tuple[float, float] = (1.0, 0.0)) -> Tables:
-    """S → A S with probability `again`, S → A A otherwise: a tree of n words has again^(n-2)."""
+    """Build a grammar of chains: S → A S with probability `again`, else S → A A. A tree of n words
+    has again^(n-2).
+    """
     grammar = Grammar(("S", "A"), 1, [(0, 1, 0), (0, 1, 1)], ("x",), [(1, 0)])
     tensors = [np.full((1, 1, 1), p) for p in (again, 1 - again)]
     return Tables.from_dense(grammar, [1, 1], tensors, [[1.0]], [[roots[0]], [roots[1]]])

@@ -250,7 +250,7 @@ def test_the_lexicon_counts_words_and_tokens() -> None:
 
 
 def grammar_over(found: Lexicon) -> Grammar:
-    """Entries: all that was seen, and ANY under every preterminal."""
+    """Build a grammar with an entry for all that was seen, and ANY under every preterminal."""
     seen = {
         (int(found.word_terminal[x]), a) for (word, a) in COUNTS for x in [found.word_ids[word]]
     }

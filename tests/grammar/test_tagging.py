@@ -65,7 +65,7 @@ CLASSES = {"dog": 3, "zebra-like": 0, "0000": 7}
 
 
 def slow_shares(model: TagModel, words: tuple[str, ...]) -> list[list[float]]:
-    """p(t | x, neighbours) in Python's own numbers."""
+    """Compute p(t | x, neighbours) in Python's own numbers."""
     said = {i: facts(word, word in model.frequent) for i, word in enumerate(words)}
     for i, word in enumerate(words):
         number = model.classes.get("".join("0" if c.isdecimal() else c for c in word.lower()))

@@ -14,7 +14,7 @@ PIP = ("--quiet", "--disable-pip-version-check", "--no-deps", "--no-build-isolat
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel of this checkout, built from a copy so that nothing is left in it."""
+    """Build the wheel of this checkout, from a copy so that nothing is left in it."""
     folder = tmp_path_factory.mktemp("wheel")
     files = subprocess.run(
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", *SOURCES],

@@ -45,7 +45,7 @@ PLAIN = Training(
 
 
 def sample(seed: int, sentences: int, words: int = 40, m: int = 3) -> list[list[str]]:
-    """Text of a latent-class bigram model over `words` words, 4 to 12 words a sentence."""
+    """Draw text of a latent-class bigram model over `words` words, 4 to 12 words a sentence."""
     model = np.random.default_rng(99)  # the model is always the same; the text is not
     contexts = model.dirichlet(np.full(m, 0.2), words + 1)
     emitted = model.dirichlet(np.full(words, 0.2), m)
@@ -87,7 +87,7 @@ def test_em_never_decreases_its_objective(seed: int, words_too: bool, prior: flo
 
 
 def slow_step(bigrams: Doubles, now: Parameters, prior: float) -> tuple[Doubles, Doubles, float]:
-    """r, s and L by the definitions, one bigram at a time."""
+    """Compute r, s and L by the definitions, one bigram at a time."""
     n, m = now.words.shape
     contexts = np.array([prior * now.prior for _ in range(n + 1)])
     words, objective = np.zeros((n, m)), 0.0
@@ -144,7 +144,9 @@ EVENTS = 1e6
 
 
 def exact_model(seed: int) -> tuple[Doubles, Doubles, Doubles]:
-    """r(h|w1), s(w2|h) with pivots among the words, and what EVENTS bigrams would be."""
+    """Build r(h|w1) and s(w2|h) with pivots among the words, and the expected counts of EVENTS
+    bigrams.
+    """
     noise = np.random.default_rng(seed)
     m, n = 4, 30
     words = noise.dirichlet(np.full(n, 0.5), m).T
@@ -465,7 +467,7 @@ def test_an_altered_byte_is_refused_or_changes_nothing(tmp_path: Path) -> None:
 
 
 def rewrite(path: Path, **changes: object) -> None:
-    """The file with some of its arrays others; a text is a header."""
+    """Write the file again with other arrays; a text stands for its header."""
     with np.load(path) as file:
         arrays = dict(file)
     for name, value in changes.items():

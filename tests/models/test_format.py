@@ -53,7 +53,7 @@ MODULUS = 1 << 48
 
 
 def documented(heading: str) -> set[str]:
-    """The names in the first column of the table under a heading."""
+    """List the names in the first column of the table under a heading."""
     _, _, rest = PAGE.read_text(encoding="utf-8").partition(f"### {heading}\n")
     rows = re.findall(r"^\| (`[^|]*) \|", rest.partition("\n### ")[0], re.MULTILINE)
     return {name for row in rows for name in re.findall(r"`([^`]+)`", row)}
@@ -61,7 +61,7 @@ def documented(heading: str) -> set[str]:
 
 @cache
 def trained() -> tuple[Model, Mapping[str, Any]]:
-    """A model with everything a model can have, and its facts."""
+    """Train a model with everything that a model can have; return it and its facts."""
     config = TrainingConfig(
         sibling_threshold=2,
         members=(member("spectral", states=4), member("clustering+em", states=2)),
@@ -161,7 +161,7 @@ class Stranger:
         return sum(values) / len(values)
 
     def inside(self, node: Tree, weights: Iterator[tuple[dict[int, float], int]]) -> list[Any]:
-        """A node's symbol, and its inside vector in every member."""
+        """Compute a node's symbol, and its inside vector in every member."""
         a = self.symbol(node)
         members = range(self.grammar["members"])
         if not node.children:
@@ -199,7 +199,7 @@ class Stranger:
         return [factor * c for c in self.rows(k, "c_inf", sizes, e)]
 
     def applied(self, k: int, r: int, left: list[float], right: list[float]) -> list[float]:
-        """C of a rule, applied to its children's inside vectors."""
+        """Apply C of a rule to its children's inside vectors."""
         terms = self.tensors[f"members.{k}.terms"].tolist()
         rules = self.tensors["rules"].tolist()
         sides = []
@@ -221,7 +221,7 @@ class Stranger:
     # Words
 
     def weights(self, words: list[str]) -> list[tuple[dict[int, float], int]]:
-        """Of every word, the weights of its preterminals and its terminal."""
+        """Compute for every word the weights of its preterminals and its terminal."""
         coded = [self.codes(word) for word in words]
         return [self.weight(word, self.scores(coded, i)) for i, word in enumerate(words)]
 
@@ -252,7 +252,9 @@ class Stranger:
         return {a: q * n / self.count[a] for a, q in chains.items() if q > least}, int(terminal)
 
     def counts(self, word: str) -> tuple[dict[int, float], int | None]:
-        """How often a word was seen under its preterminals, and the word that stands for it."""
+        """Count how often a word was seen under its preterminals, and find the word that stands for
+        it.
+        """
         for spelling in (word, word.lower(), word.capitalize()):
             if spelling in self.words:
                 w = self.words[spelling]

@@ -21,7 +21,7 @@ HALF = 2.0**-12
 
 
 def full() -> Model:
-    """A model with everything a model can have."""
+    """Return a model with everything that a model can have."""
     return replace(
         small_models.spectral(members=2),
         weights=(0.5, 1.0),
@@ -34,7 +34,7 @@ def bundle(model: Model, *, exact: bool) -> Bundle:
 
 
 def same_numbers(mine: object, other: object) -> Iterator[tuple[str, bool]]:
-    """Field by field, whether two records are equal, arrays bit for bit."""
+    """Compare two records field by field, arrays bit for bit."""
     for field in fields(mine):  # type: ignore[arg-type]
         a, b = getattr(mine, field.name), getattr(other, field.name)
         if isinstance(a, np.ndarray):

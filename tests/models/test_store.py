@@ -78,7 +78,7 @@ def leftovers(folder: Path) -> list[str]:
 
 @pytest.fixture(params=["folder", "file URL", "memory URL"])
 def anywhere(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    """A store on a disk, the same as a URL, and one on an object store."""
+    """Make a store on a disk, the same as a URL, or one on an object store."""
     if request.param == "folder":
         yield str(tmp_path / "store")
     elif request.param == "file URL":

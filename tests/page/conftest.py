@@ -45,7 +45,7 @@ WORDS_60 = (
 
 
 def of_words(number: int) -> str:
-    """A sentence of so many words."""
+    """Return a sentence of so many words."""
     clause = ["the", "old", "man", "saw", "the", "small", "dog", "near", "the", "river", "and"]
     words = (clause * (number // len(clause) + 1))[: number - 1]
     return " ".join([*words, "."]).capitalize()
@@ -88,28 +88,28 @@ class Reader:
         return answer.value
 
     def asked(self, path: str) -> list[Request]:
-        """The requests to a path."""
+        """List the requests to a path."""
         return [one for one in self.requests if one.url == self.origin + path]
 
     def node(self, label: str, start: int, end: int, tree: int = 0) -> Locator:
-        """A node of a tree."""
+        """Find a node of a tree."""
         card = self.page.locator(f"[data-tree='{tree}']")
         place = f"[data-start='{start}'][data-end='{end}']"
         return card.locator(f".node[data-label='{label}']{place}")
 
     def lit_words(self) -> str:
-        """The words of the text that are lit, in one string."""
+        """Join the words of the text that are lit."""
         return " ".join(self.page.locator(".token[data-lit]").all_inner_texts())
 
     def outside(self) -> list[str]:
-        """Requests to anywhere but the service."""
+        """List the requests to anywhere but the service."""
         inside = re.compile(rf"{re.escape(self.origin)}/|blob:{re.escape(self.origin)}/")
         return [one.url for one in self.requests if not inside.match(one.url)]
 
 
 @pytest.fixture(scope="session")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Process]:
-    """The service with a small spectral model of the trees in examples/."""
+    """Start the service with a small spectral model of the trees in examples/."""
     store = tmp_path_factory.mktemp("store")
     train_and_publish(ROOT / "examples" / "small.mrg", TrainingConfig(), store=store, name="small")
     with Process("small", store) as running:
@@ -118,8 +118,9 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Process]:
 
 @pytest.fixture(scope="module")
 def chromium() -> Iterator[Browser]:
-    """Debian's Chromium, gone when other tests may come: with it goes the event loop that its
-    driver keeps running in the thread of the tests."""
+    """Start Debian's Chromium, and end it before other tests come: its driver keeps an event loop
+    running in the thread of the tests.
+    """
     path = shutil.which("chromium")
     if path is None:
         lacking("no chromium: `make browser` installs it")
@@ -133,7 +134,7 @@ def chromium() -> Iterator[Browser]:
 def reading(
     chromium: Browser, service: Process, size: tuple[int, int] = DESKTOP, scheme: str = "light"
 ) -> Iterator[Reader]:
-    """A reader with a screen of this size, who meets no error and no request to elsewhere."""
+    """Open a reader with a screen of this size, who meets no error and no request to elsewhere."""
     context = chromium.new_context(
         viewport={"width": size[0], "height": size[1]},
         color_scheme=scheme,
@@ -158,6 +159,6 @@ def _note(reader: Reader, kind: str, text: str) -> None:
 
 @pytest.fixture
 def reader(chromium: Browser, service: Process) -> Iterator[Reader]:
-    """A reader at a desk."""
+    """Open a reader at a desk."""
     with reading(chromium, service) as one:
         yield one

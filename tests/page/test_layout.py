@@ -15,7 +15,7 @@ TOUCH = 0.02  # pixels that rounding may add
 
 
 def brackets(draw: random.Random, words: int) -> str:
-    """A random tree of so many words, with chains, wide nodes and deep ones."""
+    """Draw a random tree of so many words, with chains, wide nodes and deep ones."""
     if words == 1 and draw.random() < 0.7:
         return f"({draw.choice(('DT', 'NN', '-LRB-', 'PRP$'))} {draw.choice(WORDS)})"
     parts = min(words, draw.choice((1, 2, 2, 2, 3, 5)))
@@ -70,7 +70,7 @@ def box_of(told: dict[str, float]) -> Box:
 
 
 def segments(points: list[list[float]]) -> list[Box]:
-    """The straight pieces of a line, as boxes without breadth."""
+    """List the straight pieces of a line, as boxes without breadth."""
     return [
         Box(min(a[0], b[0]), min(a[1], b[1]), abs(a[0] - b[0]), abs(a[1] - b[1]))
         for a, b in pairwise(points)
@@ -151,7 +151,7 @@ async ([answer, marginals]) => {
 
 
 def full_chart(tokens: list[dict[str, Any]]) -> dict[str, Any]:
-    """Marginals with a cell for every span of up to ten words, more than any sentence has."""
+    """Fill marginals with a cell for every span of up to ten words, more than any sentence has."""
     spans = [
         {"start": start, "end": end}
         for start in range(len(tokens))

@@ -30,7 +30,7 @@ def violations(page: Page) -> list[str]:
 
 
 def show(reader: Reader, view: str) -> Page:
-    """A view with all that it can show."""
+    """Show a view with everything that it can show."""
     page = reader.open(f"{WORDS_20} It rained.", view=view, k=2)
     if view == "tree":
         page.get_by_role("button", name="Fold phrases").click()

@@ -22,7 +22,7 @@ def drawn(page: Page, tree: int = 0) -> list[tuple[str, int, int, str]]:
 
 
 def returned(sentence: dict[str, Any], parse: dict[str, Any]) -> list[tuple[str, int, int, str]]:
-    """The same, of constituents and tags as the service returned them."""
+    """Find the constituents and tags in what the service returned."""
     rows = [
         (one["label"], one["start"], one["end"], f"{one['probability']:.2f}")
         for one in parse["constituents"]

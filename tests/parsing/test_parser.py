@@ -304,7 +304,7 @@ def test_constraints_hold_in_every_tree(data: st.DataObject) -> None:
 
 @cache
 def literal_parser() -> Parser:
-    """Every word its own terminal and nothing pruned: few derivations, all of them listed."""
+    """Build a parser in which every word is its own terminal and nothing is pruned."""
     model = replace(small_models.counts(horizontal=0, rare_threshold=0), fallback=None)
     return Parser(model, thresholds=NOTHING_OUT)
 
@@ -314,7 +314,9 @@ AMBIGUOUS = "She said that she liked the garden ."
 
 @cache
 def listed() -> tuple[tuple[Tree, float], ...]:
-    """All trees of AMBIGUOUS with p(tree) by the exact engine; together they are p(sentence)."""
+    """List all trees of AMBIGUOUS with p(tree) by the exact engine; together they are
+    p(sentence).
+    """
     parser = literal_parser()
     asked, tables = sentence(AMBIGUOUS), parser.model.coarse
     emissions = parser._emissions(asked)
@@ -333,7 +335,7 @@ def test_the_constraints_tested_change_trees() -> None:
 
 
 def every_constraint() -> list[Constraint]:
-    """Every labelled span of any tree of AMBIGUOUS, with its label and without."""
+    """List every labelled span of any tree of AMBIGUOUS, with its label and without."""
     found = set().union(*(spans(tree) for tree, _ in listed()))
     places = sorted({(start, end) for _, start, end in found})
     return [

@@ -128,7 +128,7 @@ def test_symbols_are_spelled_as_labels_of_constituents(symbols: list[int]) -> No
 
 
 def stree(chart: kernels.Chart, items: tuple[int, ...]) -> Tree:
-    """The s-tree of items in pre-order, by recursion."""
+    """Build the s-tree of items in pre-order, by recursion."""
     following = iter(items)
 
     def build() -> Tree:
@@ -178,7 +178,9 @@ Spans = dict[tuple[str, int, int], float]
 
 
 def by_listing(found: Read) -> tuple[Spans, dict[tuple[str, int], float]]:
-    """Posteriors of labelled spans and of tags: sums over all derivations of their p / p(x)."""
+    """Compute posteriors of labelled spans and of tags, as sums of p / p(x) over all
+    derivations.
+    """
     spans: Spans = {}
     tags: dict[tuple[str, int], float] = {}
     for derivation in decode.k_best(found.answers.posteriors, "max-product"):

@@ -185,7 +185,9 @@ def test_a_symbol_that_is_never_a_root_has_its_own_reason() -> None:
 
 
 def altered(tree: Tree) -> Iterator[Tree]:
-    """The tree with the children of one node in reverse, or with one node alone under another."""
+    """Return the tree with the children of one node in reverse, or with one node alone under
+    another.
+    """
     places = range(len(list(tree.nodes())))
     for place in places:
         yield changed(tree, place, lambda node: Tree(node.label, node.children[::-1], node.word))
@@ -193,7 +195,7 @@ def altered(tree: Tree) -> Iterator[Tree]:
 
 
 def changed(tree: Tree, place: int, change: Callable[[Tree], Tree]) -> Tree:
-    """The tree with another node at a place of its pre-order."""
+    """Return the tree with another node at a place of its pre-order."""
     if place == 0:
         return change(tree)
     children, place = [], place - 1
@@ -230,7 +232,7 @@ def test_callers_labels_that_look_like_symbols_are_kept() -> None:
 
 
 def rules_of(grammar: Grammar, tree: Tree) -> set[str]:
-    """Names of the rules of a tree."""
+    """List the names of a tree's rules."""
     inner = [node for node in binarize(tree).nodes() if not node.is_leaf]
     names = {f"{n.label} → {n.children[0].label} {n.children[1].label}" for n in inner}
     return names & {grammar.rule_name(r) for r in range(grammar.n_rules)}

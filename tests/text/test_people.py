@@ -26,12 +26,12 @@ LABELS, TAGS = set(GOLDEN["labels"].split()), set(GOLDEN["tags"].split())
 
 @pytest.fixture(scope="module")
 def parser() -> Parser:
-    """The default model of the checkout; its absence is an error that says so."""
+    """Load the default model of the checkout; its absence is an error that says so."""
     return Parser.load("en", CHECKOUT / "model_store")
 
 
 def analysed(parser: Parser, text: str) -> list[Analysis]:
-    """The analyses of a text, of which everything holds that holds of any."""
+    """Analyse a text, and check what holds of any analysis."""
     analyses = parser.analyse(list(sentences_in(text)), Options(k=2))
     for analysis in analyses:
         check_answer(analysis_json(analysis), text)
@@ -42,7 +42,7 @@ def analysed(parser: Parser, text: str) -> list[Analysis]:
 
 
 def check_answer(shown: dict[str, Any], text: str) -> None:
-    """Places, labels, probabilities and reasons of an answer as it is sent."""
+    """Check places, labels, probabilities and reasons of an answer as it is sent."""
     assert json.loads(json.dumps(shown, allow_nan=False)) == shown
     assert text[shown["start"] : shown["end"]] == shown["text"]
     is_parsed = shown["status"] == "parsed"
@@ -66,7 +66,9 @@ def check_probability(probability: float | None, is_parsed: bool) -> None:
 
 
 def check_trees(analysis: Analysis) -> None:
-    """Trees have the sentence's words, come back from their brackets, and can be drawn."""
+    """Check that trees have the sentence's words, come back from their brackets, and can be
+    drawn.
+    """
     words = [ptb_escape(token.text) for token in analysis.tokens]
     for parse in analysis.parses:
         assert [ptb_escape(word) for word in parse.tree.tokens()] == words

@@ -135,7 +135,7 @@ TABLE = Path(__file__).parents[1] / "golden" / "tokens.txt"
 
 
 def table() -> list[tuple[str, str]]:
-    """The texts of golden/tokens.txt, each with its tokens."""
+    """Read the texts of golden/tokens.txt, each with its tokens."""
     lines = TABLE.read_text(encoding="utf-8").splitlines()
     rows = [line.split("\t") for line in lines if not line.startswith("# ")]
     return [(text, tokens) for text, tokens in rows]
@@ -352,7 +352,9 @@ LINEAR = 8
 
 
 def growth(unit: str, size: int) -> float:
-    """How much longer four times the text takes; the best of several rounds on a busy machine."""
+    """Measure how much longer four times the text takes; the best of several rounds on a busy
+    machine.
+    """
 
     def seconds(size: int) -> float:
         text = unit * (size // len(unit))

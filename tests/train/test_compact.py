@@ -34,7 +34,7 @@ def known_counts() -> list[Tree]:
 def occurrences_of(
     trees: list[Tree], rng: Generator, shape: tuple[int, int, int] = SHAPE
 ) -> Occurrences:
-    """Random Y and Z around means that are not zero."""
+    """Draw random Y and Z around means that are not zero."""
     forest = forest_of(trees)
     examples = Examples.of(forest, lexicon_of(forest, rare_threshold=0, language="neutral"))
     sizes = {"S": shape[0], "A": shape[1], "B": shape[2]}

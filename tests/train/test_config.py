@@ -193,7 +193,7 @@ def _none() -> object:
 
 
 def documented(section: str) -> dict[str, str]:
-    """Key → default, of the table under a heading of docs/training.md."""
+    """Map keys to defaults, from the table under a heading of docs/training.md."""
     _, _, rest = DOCS.read_text(encoding="utf-8").partition(f"\n## {section}\n")
     table = rest.partition("\n## ")[0]
     return dict(re.findall(r"^\| `(\w+)` \| `?(.*?)`? \| [^|]{10,} \|$", table, re.MULTILINE))

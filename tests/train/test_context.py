@@ -56,7 +56,9 @@ def test_context_tables_are_smoothed_counts() -> None:
 
 
 def by_walking(trees: list[Tree]) -> tuple[Counter, Counter, Counter]:  # type: ignore[type-arg]
-    """Pairs of tags, (tag before, symbol) and (symbol, tag after), None for the ends."""
+    """Count pairs of tags, (tag before, symbol) and (symbol, tag after); None stands for the
+    ends.
+    """
     pairs: Counter = Counter()  # type: ignore[type-arg]
     before: Counter = Counter()  # type: ignore[type-arg]
     after: Counter = Counter()  # type: ignore[type-arg]

@@ -39,7 +39,7 @@ def stored(model: Model) -> dict[str, bytes]:
 
 @pytest.fixture(scope="module")
 def threads() -> Iterator[str]:
-    """The address of a scheduler with two workers in this process."""
+    """Start a scheduler with two workers in this process, and return its address."""
     with LocalCluster(
         n_workers=2, threads_per_worker=1, processes=False, dashboard_address=":0"
     ) as cluster:

@@ -45,7 +45,7 @@ PARTS = ("parent", "left", "right", "c_inf", "c_one")
 
 
 def coded(forest: Forest) -> Examples:
-    """Every word a terminal."""
+    """Return a lexicon in which every word is a terminal."""
     lexicon = lexicon_of(forest, rare_threshold=0, language="neutral")
     return Examples.of(forest, lexicon)
 
@@ -56,7 +56,7 @@ def small() -> Examples:
 
 
 def sampled(seed: int, count: int, max_words: int = 4) -> Examples:
-    """Trees of a random L-PCFG with rules in all but some of them."""
+    """Draw trees of a random L-PCFG that lacks some of the possible rules."""
     rng = np.random.default_rng(seed)
     grammar = random_grammar(rng, 2, 2, 5)
     lpcfg = random_lpcfg(rng, grammar, rng.integers(1, 4, 4).tolist(), sharpness=0.5)
@@ -69,7 +69,7 @@ def sampled(seed: int, count: int, max_words: int = 4) -> Examples:
 def started(
     corpus: Corpus, seed: int, *, terms: int = 3, states: int = 3, smoothing: Smoothing = NONE
 ) -> Mixture:
-    """A random start, in double precision."""
+    """Return a random start, in double precision."""
     m = np.random.default_rng(seed).integers(1, states + 1, corpus.grammar.n_symbols)
     return split(
         corpus, m.astype(np.int32), terms, smoothing, perturbation=1.0, seed=seed, dtype=np.float64
@@ -77,7 +77,7 @@ def started(
 
 
 def dense_tables(corpus: Corpus, seed: int) -> Tables:
-    """A random L-PCFG of dense tensors over the corpus' grammar."""
+    """Draw a random L-PCFG of dense tensors over the corpus' grammar."""
     rng = np.random.default_rng(seed)
     grammar = corpus.grammar
     return directions(
@@ -86,7 +86,7 @@ def dense_tables(corpus: Corpus, seed: int) -> Tables:
 
 
 def directions(corpus: Corpus, lpcfg: Tables) -> Tables:
-    """The same L-PCFG, c∞ being q over count(a → x) / count(a)."""
+    """Return the same L-PCFG, c∞ being q over count(a → x) / count(a)."""
     symbol = lpcfg.grammar.entries[:, 0]
     share = corpus.entry_count / corpus.symbol_count[symbol]
     weight = np.repeat(share, lpcfg.states[symbol])
@@ -97,7 +97,7 @@ def directions(corpus: Corpus, lpcfg: Tables) -> Tables:
 
 
 def by_name(corpus: Corpus, tables: Tables) -> naive_em.Dense:
-    """The L-PCFG as the slow twin takes it."""
+    """Write the L-PCFG as the slow twin takes it."""
     grammar = tables.grammar
     names, words = grammar.symbols, grammar.terminals
     share = corpus.entry_count / corpus.symbol_count[grammar.entries[:, 0]]
@@ -115,7 +115,7 @@ def by_name(corpus: Corpus, tables: Tables) -> naive_em.Dense:
 
 
 def likelihood(corpus: Corpus, tables: Tables, trees: list[Tree]) -> float:
-    """log p(trees), by the exact engine."""
+    """Compute log p(trees), by the exact engine."""
     grammar = corpus.grammar
     total = 0.0
     for tree in trees:
@@ -244,14 +244,14 @@ def test_known_states_are_counted(small: Examples) -> None:
 
 
 def joint(mass: Doubles, sides: Sequence[Doubles], terms: slice, n: int) -> Doubles:
-    """p(i, j, k | r) of a rule's terms."""
+    """Compute p(i, j, k | r) of a rule's terms."""
     rows = (side[terms] for side in sides)
     result: Doubles = np.einsum("t,ti,tj,tk->ijk", mass[terms] / n, *rows)
     return result
 
 
 def paper_smoothed(e: Doubles, tail: Doubles, weight: float) -> Doubles:
-    """λE + (1−λ)(λE² + (1−λ)(λE³ + (1−λ)E⁴)) of a joint distribution (NAACL 3.2)."""
+    """Compute λE + (1−λ)(λE² + (1−λ)(λE³ + (1−λ)E⁴)) of a joint distribution (NAACL 3.2)."""
     first, second, third = e.sum(axis=(1, 2)), e.sum(axis=(0, 2)), e.sum(axis=(0, 1))
     pairs = (
         np.einsum("ij,k->ijk", e.sum(axis=2), third)

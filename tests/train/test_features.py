@@ -33,7 +33,7 @@ FIGURE_1 = "(S (NP (D the) (N cat)) (VP (V saw) (NP (D the) (N dog))))"
 
 
 def context_of(trees: list[Tree]) -> Context:
-    """The context of s-trees, every word a terminal."""
+    """Return the context of s-trees in which every word is a terminal."""
     forest = forest_of(trees)
     lexicon = lexicon_of(forest, rare_threshold=0, language="neutral")
     return Context(Examples.of(forest, lexicon))
@@ -41,7 +41,7 @@ def context_of(trees: list[Tree]) -> Context:
 
 @pytest.fixture(params=["small-0", "small-1", "gum-1"])
 def varied(request: pytest.FixtureRequest) -> list[Tree]:
-    """S-trees of our own example treebank, and of a real one."""
+    """Read the s-trees of the example treebank, and of a real one."""
     name, horizontal = request.param.split("-")
     if name == "small":
         source, step = EXAMPLES / "small.mrg", 1

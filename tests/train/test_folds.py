@@ -232,7 +232,7 @@ def test_trees_without_constituents_train_without_a_map(tmp_path: Path) -> None:
 
 
 def asked_one_by_one(model: Model) -> list[tuple[float, float, bool]]:
-    """Raw and served probability and truth of every span, by the marginals that people ask for."""
+    """Ask for raw and served probability and truth of every span, one sentence at a time."""
     raw_parser, rows = Parser(model), []
     for tree in small_models.trees():
         sentence = Sentence(tuple(tree.tokens()), forms=tuple(tree.tokens()))

@@ -148,7 +148,7 @@ TEMPLATES_OF_SEVERAL = (
 
 
 def coded(forest: Forest) -> Examples:
-    """Every word a terminal."""
+    """Return a lexicon in which every word is a terminal."""
     lexicon = lexicon_of(forest, rare_threshold=0, language="neutral")
     return Examples.of(forest, lexicon)
 
@@ -168,7 +168,9 @@ def written(folder: Path, text: str) -> Tables:
 
 
 def exactly(known: Tables, *, max_words: int, denominator: int) -> Examples:
-    """A treebank in which every tree is as frequent as it is probable: its moments are exact."""
+    """Build a treebank in which every tree is as frequent as it is probable: its moments are
+    exact.
+    """
     trees = []
     for tree, p in enumerate_trees(known, max_words=max_words):
         times = p * denominator
@@ -189,7 +191,7 @@ def exact(known: Tables) -> Examples:
 
 
 def named(tables: Tables, words: dict[tuple[str, str], float]) -> dict[str, Doubles]:
-    """t, q and π by name; q is c∞ times count(a → x) / count(a)."""
+    """Return t, q and π by name; q is c∞ times count(a → x) / count(a)."""
     grammar = tables.grammar
     numbers = {grammar.rule_name(r): tables.dense(r) for r in range(grammar.n_rules)}
     for e, (a, x) in enumerate(grammar.entries.tolist()):
@@ -213,7 +215,7 @@ def permuted(numbers: dict[str, Doubles], order: dict[str, tuple[int, ...]]) -> 
 
 
 def distances(known: Tables, exact: Examples, config: PivotConfig) -> list[float]:
-    """The largest error of any number for every order of states, the least first."""
+    """Compute the largest error of any number for every order of states, the least first."""
     forest, grammar, node_entry = exact.forest, exact.grammar, exact.node_entry
     tables, _ = pivot.estimate(exact, config, seed=1, workers=1)
     states = dict(zip(grammar.symbols, tables.states.tolist(), strict=True))

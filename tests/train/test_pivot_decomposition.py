@@ -45,7 +45,7 @@ class Model:
         return normal
 
     def permutation(self, pivots: np.ndarray) -> list[int]:
-        """The state each pivot stands for, every state once."""
+        """Find the state that each pivot stands for, every state once."""
         states = [int(state) for state in (self.r * self.prior)[pivots].argmax(axis=1)]
         assert sorted(states) == list(range(len(self.prior)))
         return states
@@ -166,7 +166,7 @@ def test_the_corners_of_a_simplex_are_found(seed: int, m: int) -> None:
 
 
 def nearest_by_enumeration(point: Doubles, corners: Doubles) -> Doubles:
-    """argmin ‖Σ γ_h w_h − v‖ by trying every face of the simplex (slow twin)."""
+    """Find argmin ‖Σ γ_h w_h − v‖ by trying every face of the simplex (slow twin)."""
     m = len(corners)
     best, least = np.zeros(m), np.inf
     for size in range(1, m + 1):

@@ -125,7 +125,7 @@ def examples_of(case: Case, record: Record) -> ChartExamples:
 
 
 def log_likelihood(record: Record, item: Any, edge: Any) -> float:
-    """log p(target | x) with the margin, by enumeration."""
+    """Compute log p(target | x) with the margin, by enumeration."""
     n = len(record.words)
     item = item.astype(np.float64) + float(MARGIN) * ~record.target.item
     edge = edge.astype(np.float64) + 0.5 * record.view.edge

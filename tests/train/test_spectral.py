@@ -51,14 +51,14 @@ class Learned:
         return self._probability(self.tables, tree)
 
     def counted_probability(self, tree: Tree) -> float:
-        """p(tree) under the treebank PCFG."""
+        """Compute p(tree) under the treebank PCFG."""
         return self._probability(counts.estimate(self.examples), tree)
 
     def _probability(self, tables: Tables, tree: Tree) -> float:
         return tree_probability(tables, tree, self._emissions(tree)).probability.value
 
     def _emissions(self, tree: Tree) -> Emissions:
-        """c∞ = count(a → x) / count(a) · direction."""
+        """Return emissions with c∞ = count(a → x) / count(a) · direction."""
         grammar = self.grammar
         entries = [
             grammar.entry_ids[
@@ -81,7 +81,9 @@ def small_treebank(horizontal: int = 1) -> list[Tree]:
 
 
 def known_lpcfg() -> Tables:
-    """Two states a symbol, which rules, labels and places in the tree tell apart; S has one."""
+    """Build an L-PCFG with two states a symbol, told apart by rules, labels and places in the tree;
+    S has one.
+    """
     names = ("A", "B", "S", "D", "N")
     a, b, s, d, n = range(5)
     rules = [(a, d, n), (a, n, d), (b, d, d), (b, n, n), (s, a, a), (s, a, b), (s, b, a), (s, b, b)]
@@ -122,7 +124,7 @@ def test_trees_of_a_known_lpcfg_teach_their_probabilities() -> None:
 
 
 def exact_treebank(times: int) -> dict[Tree, int]:
-    """Trees in which A has two states, every tree exactly as frequent as it is probable."""
+    """Build trees in which A has two states, every tree exactly as frequent as it is probable."""
     state = np.array([3, 5])  # of 8: p(h)
     below = np.array([[4, 3, 1], [0, 2, 6]])  # of 8: p(A → X Y_i | h)
     beside = np.array([[6, 1, 1], [1, 1, 6]])  # of 8: p(S → A B_j | h)

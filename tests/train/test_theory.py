@@ -25,7 +25,7 @@ from tests.strategies_grammar import (
 
 
 def probability(tables: Tables, tree: Tree) -> float:
-    """p(tree), by figure 4."""
+    """Compute p(tree), by figure 4."""
     emissions = literal_emissions(tables.grammar, tree.tokens())
     return tree_probability(tables, tree, emissions).probability.value
 
@@ -62,19 +62,19 @@ def test_theorem_3_linear_transforms_keep_trees_and_marginals(seed: int, tokens:
 
 
 def identity(tree: Tree) -> Features:
-    """φ: the inside tree is its own, only feature."""
+    """Return φ of an inside tree: the tree itself is its only feature."""
     return {tree: 1.0}
 
 
 def outside_identity(context: Outside | None) -> Features:
-    """ψ: the outside tree is its own, only feature."""
+    """Return ψ of an outside tree: the tree itself is its only feature."""
     return {context: 1.0}
 
 
 def finite_grammar(
     rules: Sequence[tuple[str, str, str]], words: dict[str, int], states: dict[str, int]
 ) -> tuple[Grammar, list[int]]:
-    """A grammar of these rules in which preterminal P has words[P] words of its own."""
+    """Build a grammar of these rules in which preterminal P has words[P] words of its own."""
     internal = sorted({parent for parent, _, _ in rules})
     names = [*internal, *sorted(words)]
     terminals = [f"{name}{n}".lower() for name in sorted(words) for n in range(words[name])]
@@ -89,7 +89,7 @@ def finite_grammar(
 
 
 def with_roots(tables: Tables, *roots: str) -> Tables:
-    """The same L-PCFG with π uniform over the states of these symbols."""
+    """Return the same L-PCFG with π uniform over the states of these symbols."""
     names = np.repeat(np.array(tables.grammar.symbols), tables.states)
     c_one = np.isin(names, roots).astype(float)
     return Tables(
@@ -99,13 +99,13 @@ def with_roots(tables: Tables, *roots: str) -> Tables:
 
 
 def one_level(rng: Generator) -> Tables:
-    """S → A B, two states below S."""
+    """Build S → A B, with two states below S."""
     grammar, states = finite_grammar([("S", "A", "B")], {"A": 3, "B": 3}, {"A": 2, "B": 2})
     return with_roots(random_lpcfg(rng, grammar, states, sharpness=0.5), "S")
 
 
 def two_levels(rng: Generator) -> Tables:
-    """S → X Y, X → A B, Y → B C | A C, every symbol with its own m."""
+    """Build S → X Y, X → A B, Y → B C | A C, every symbol with its own m."""
     rules = [("S", "X", "Y"), ("X", "A", "B"), ("Y", "B", "C"), ("Y", "A", "C")]
     states = {"X": 2, "Y": 2, "A": 2, "B": 3, "C": 2}
     grammar, m = finite_grammar(rules, {"A": 3, "B": 4, "C": 3}, states)
@@ -113,14 +113,16 @@ def two_levels(rng: Generator) -> Tables:
 
 
 def many_roots(rng: Generator) -> Tables:
-    """Trees of one, two and three words; X and the preterminal A may be roots."""
+    """Build trees of one, two and three words; X and the preterminal A may be roots."""
     rules = [("S", "X", "A"), ("S", "A", "X"), ("X", "A", "B")]
     grammar, m = finite_grammar(rules, {"A": 3, "B": 3}, {"X": 2, "A": 2, "B": 2})
     return with_roots(random_lpcfg(rng, grammar, m, sharpness=0.5), "S", "X", "A")
 
 
 def nearly_singular(rng: Generator) -> Tables:
-    """As `one_level`, but the states of A differ by a tenth: σ₂ of Ω^A is a small part of σ₁."""
+    """Build `one_level` with states of A that differ by a tenth: σ₂ of Ω^A is a small part of
+    σ₁.
+    """
     tables = one_level(rng)
     c_inf = tables.c_inf.copy()
     for e, (a, _) in enumerate(tables.grammar.entries.tolist()):
@@ -134,7 +136,7 @@ def nearly_singular(rng: Generator) -> Tables:
 
 
 def two_sizes(rng: Generator) -> Tables:
-    """Trees of three or four words, by the rule of X."""
+    """Build trees of three or four words, by the rule of X."""
     rules = [("S", "X", "B"), ("X", "A", "B"), ("X", "Y", "B"), ("Y", "A", "B")]
     grammar, m = finite_grammar(rules, {"A": 3, "B": 3}, {"X": 2, "Y": 2, "A": 2, "B": 2})
     return with_roots(random_lpcfg(rng, grammar, m, sharpness=0.5), "S")
@@ -223,7 +225,7 @@ def test_theorem_6_exact_moments_by_linear_algebra_give_back_trees_and_spans(see
 
 
 def exact_moments(lpcfg: Tables, rng: Generator) -> Moments:
-    """The expectations of `Moments` by their decomposition over latent states.
+    """Compute the expectations of `Moments` by their decomposition over latent states.
 
     φ is the rule at the node, and that at its left child; ψ the rule above and on which side of it,
     and the rule at the sibling; each seen through a random matrix, so that no order helps.
@@ -256,7 +258,9 @@ def exact_moments(lpcfg: Tables, rng: Generator) -> Moments:
 
 
 def expected_visits(lpcfg: Tables, tensors: Sequence[Doubles]) -> list[Doubles]:
-    """v[a][h]: how many nodes with symbol a and state h a tree has on average: v = π + v·(t)."""
+    """Compute v[a][h], how many nodes with symbol a and state h a tree has on average: v = π +
+    v·(t).
+    """
     offset = lpcfg.root_offset
     step = np.zeros((offset[-1], offset[-1]))
     for tensor, (a, b, c) in zip(tensors, lpcfg.grammar.rules.tolist(), strict=True):
@@ -270,7 +274,7 @@ def expected_visits(lpcfg: Tables, tensors: Sequence[Doubles]) -> list[Doubles]:
 def feature_means(
     lpcfg: Tables, tensors: Sequence[Doubles], visits: Sequence[Doubles]
 ) -> tuple[list[Doubles], list[Doubles]]:
-    """I^a and J^a (definition 5), a column per state."""
+    """Compute I^a and J^a (definition 5), a column per state."""
     grammar = lpcfg.grammar
     rules, entries = grammar.rules.tolist(), grammar.entries.tolist()
     n_rules, kinds = len(rules), len(rules) + len(entries)
@@ -339,7 +343,7 @@ def test_theorem_8_error_shrinks_as_one_over_the_root_of_the_sample(known: Known
 
 
 def error(known: Known, size: int, rng: Generator) -> float:
-    """Σ_t |p̂(t) − p(t)| of what a sample of so many trees teaches."""
+    """Compute Σ_t |p̂(t) − p(t)| of a model learned from a sample of so many trees."""
     counts = rng.multinomial(size, known.p / known.p.sum()).astype(float)
     learned = dict(enumerate_trees(known.learned(counts), max_words=4))
     return sum(

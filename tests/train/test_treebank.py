@@ -128,7 +128,7 @@ def test_symbols_of_chains_are_those_of_the_whole_chain() -> None:
 
 
 def in_forms(tree: Tree) -> Tree:
-    """The tree with its words in the forms that a parser looks up."""
+    """Return the tree with its words in the forms that a parser looks up."""
     forms = iter(penn_forms(tree.tokens(), [leaf.label for leaf in tree.leaves()]))
 
     def rebuilt(node: Tree) -> Tree:
@@ -332,7 +332,7 @@ def test_the_fingerprint_is_that_of_the_trees() -> None:
 
 
 def naive_counts(forest: Forest) -> tuple[Counter[tuple[str, ...]], Counter[tuple[str, str]]]:
-    """Rules and (preterminal, word) pairs of the s-trees, by name."""
+    """Count rules and (preterminal, word) pairs of the s-trees, by name."""
     rules: Counter[tuple[str, ...]] = Counter()
     pairs: Counter[tuple[str, str]] = Counter()
     for node in (node for tree in strees_of(forest) for node in tree.nodes()):

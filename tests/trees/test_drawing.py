@@ -16,7 +16,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 
 def texts(tree: Tree) -> list[tuple[str, float, float, bool]]:
-    """(text, x, y, is a word) of every text in the tree's drawing."""
+    """List (text, x, y, is a word) of every text in the tree's drawing."""
     return texts_of(svg(tree))
 
 
@@ -75,7 +75,7 @@ def test_a_tree_deeper_than_the_stack_is_drawn() -> None:
 
 
 def read_forest(text: str) -> Tree:
-    """The tree of a forest environment, by the package's own rules for braces and brackets."""
+    """Read the tree of a forest environment, by the package's own rules for braces and brackets."""
     inner = text.removeprefix(r"\begin{forest} ").removesuffix(r" \end{forest}")
     stack: list[list[str | Tree]] = [[]]
     for piece in re.findall(r"\[\{(?:[^{}\\]|\\[#$%&_{}]|\\text\w+\{\})*\}|\]", inner):

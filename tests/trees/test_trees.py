@@ -632,7 +632,7 @@ def test_unescape_undoes_escape_and_nothing_special_is_left(label: str) -> None:
 
 
 def naive_binarize(tree: Tree, horizontal: int) -> Tree:
-    """The definition in model.md, top down."""
+    """Binarize by the definition in model.md, top down."""
     names = [escape(tree.label)]
     while len(tree.children) == 1:
         tree = tree.children[0]

@@ -26,7 +26,7 @@ Serve = Callable[..., AbstractContextManager[TestClient]]
 
 @pytest.fixture(scope="session")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A store with `small`, a spectral model of the trees in examples/."""
+    """Make a store with `small`, a spectral model of the trees in examples/."""
     folder = tmp_path_factory.mktemp("store")
     train_and_publish(TREES, TrainingConfig(), store=folder, name="small")
     return folder
@@ -34,7 +34,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def parser(store: Path) -> Parser:
-    """The parser whose answers the service must give."""
+    """Return the parser whose answers the service must give."""
     return Parser.load("small", store)
 
 
@@ -47,7 +47,7 @@ def wait_until_ready(client: TestClient) -> None:
 
 @pytest.fixture(scope="session")
 def serve(store: Path) -> Serve:
-    """The service in this process, with settings as they are given."""
+    """Serve in this process, with the given settings."""
 
     @contextmanager
     def serving(**given: object) -> Iterator[TestClient]:
@@ -61,14 +61,14 @@ def serve(store: Path) -> Serve:
 
 @pytest.fixture(scope="session")
 def client(serve: Serve) -> Iterator[TestClient]:
-    """The service in this process, with the default settings."""
+    """Serve in this process, with the default settings."""
     with serve() as running:
         yield running
 
 
 @pytest.fixture(scope="session")
 def measure(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A measure of sentences' similarity that knows a few synonyms."""
+    """Make a measure of sentences' similarity that knows a few synonyms."""
     path = tmp_path_factory.mktemp("measure") / "measure.safetensors"
     train_similarity(*scored(0), vectors()).save(path)
     return path
@@ -76,7 +76,7 @@ def measure(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def tagger(store: Path) -> str:
-    """The name of a tagging model in the store beside `small`."""
+    """Return the name of a tagging model in the store beside `small`."""
     config = Config(estimator_of("spectral", states=4))
     tag_training.train_and_publish(TREES, config, store=store, name="tags", dev={})
     return "tags"
@@ -84,11 +84,11 @@ def tagger(store: Path) -> str:
 
 @pytest.fixture(scope="session")
 def process(store: Path, measure: Path, tagger: str) -> Iterator[Process]:
-    """The service in a process of its own, which computes every answer anew."""
+    """Serve in a process of its own, which computes every answer anew."""
     with Process("small", store, cache_bytes=0, similarity_file=measure, tagger=tagger) as running:
         yield running.ready()
 
 
 def made_up(number: int, lengths: range, seed: int) -> list[list[str]]:
-    """Distinct sentences out of the small treebank's words."""
+    """Make distinct sentences out of the small treebank's words."""
     return distinct_sentences(TREES, number, lengths, seed)

@@ -26,7 +26,7 @@ PATH = "/v1/dependencies"
 
 @pytest.fixture(scope="module")
 def dep(store: Path) -> DependencyParser:
-    """A dependency model in the store beside `small`."""
+    """Make a dependency model in the store beside `small`."""
     publish(store, "dep", to_bundle(small.model(), facts={}, card=""))
     return DependencyParser.load("dep", store)
 

@@ -85,7 +85,9 @@ def decided(answer: Any) -> bool:
 
 
 def check_words(problem: Problem) -> None:
-    """Every fault says what was expected, what came and the cure, in words of our own."""
+    """Check that every fault says what was expected, what came and the cure, in words of our
+    own.
+    """
     for one in (problem, *(problem.errors or ())):
         assert re.match("expected .+, got .+: .+", one.detail, re.DOTALL), one.detail
         assert not re.search("[Ii]nput|should (be|have)|dictionary|a valid", one.detail)

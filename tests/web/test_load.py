@@ -110,7 +110,7 @@ def test_sigterm_loses_no_request_twenty_times(store: Path) -> None:
 
 
 async def until_refused(process: Process, bodies: list[bytes]) -> tuple[int, int]:
-    """How many requests its clients had answered, and how many clients ended by a closed port.
+    """Count the requests that clients had answered, and the clients ended by a closed port.
 
     Lost, which is raised for a request that was sent and not answered, is not caught.
     """
@@ -140,7 +140,7 @@ async def until_refused(process: Process, bodies: list[bytes]) -> tuple[int, int
 
 @pytest.fixture
 def reloadable(store: Path, tmp_path: Path) -> Iterator[tuple[Process, Path]]:
-    """A service whose models may be reloaded, and its own copy of the store."""
+    """Make a service whose models may be reloaded, and its own copy of the store."""
     own = tmp_path / "store"
     shutil.copytree(store / "small", own / "small")
     keys = tmp_path / "admins"

@@ -36,7 +36,7 @@ def bundle_of(store: Path) -> Bundle:
 
 
 def unusable(bundle: Bundle) -> Bundle:
-    """A bundle that is published and verified like any other, and would crash a kernel."""
+    """Make a bundle that is published and verified like any other, and would crash a kernel."""
     start = bundle.tensors["lexicon.word_start"][:40].copy()
     return replace(bundle, tensors={**bundle.tensors, "lexicon.word_start": start})
 
@@ -46,7 +46,7 @@ SAID = "/small/1/tensors.safetensors `lexicon.word_start`: expected a tensor of 
 
 @pytest.fixture
 def broken(store: Path, tmp_path: Path) -> Path:
-    """A store whose only version is sealed and unusable."""
+    """Make a store whose only version is sealed and unusable."""
     publish(tmp_path, "small", unusable(bundle_of(store)))
     return tmp_path
 

@@ -20,7 +20,7 @@ from tests.web.conftest import Serve
 
 
 def problem(answer: Any, kind: str) -> Problem:
-    """The answer's problem, which must be of this kind and of the one shape."""
+    """Return the answer's problem, which must be of this kind and of the one shape."""
     assert answer.headers["content-type"] == MEDIA_TYPE, answer.text
     found = Problem.model_validate_json(answer.content)
     assert found.type == f"/docs#problem-{kind}"

@@ -18,7 +18,7 @@ from tests.web.conftest import made_up
 
 
 def request(number: int, lengths: range) -> dict[str, object]:
-    """A request with so many made-up sentences, for which the small model takes its time."""
+    """Return a request with so many made-up sentences, for which the small model takes its time."""
     return {"sentences": [{"tokens": tokens} for tokens in made_up(number, lengths, seed=1)]}
 
 
@@ -69,7 +69,9 @@ def test_a_body_without_a_length_is_cut_off_at_the_limit(store: Path) -> None:
 
 
 def closed_after(client: socket.socket) -> tuple[float, bytes]:
-    """Seconds until the service closes this connection, and what it said before."""
+    """Measure the seconds until the service closes this connection, and return what it said
+    before.
+    """
     started, said = time.monotonic(), b""
     client.settimeout(10)
     try:

@@ -61,7 +61,7 @@ def answers(written: bytes) -> list[tuple[bytes, dict[str, str], bytes]]:
 
 @pytest.fixture
 def full(store: Path, monkeypatch: pytest.MonkeyPatch) -> Service:
-    """A service whose queue is full."""
+    """Make a service whose queue is full."""
     monkeypatch.setattr(Models, "ready", True)
     app = create_app(Settings(model="small", model_store=str(store), queue=0, threads=1))
     service: Service = app.state.service

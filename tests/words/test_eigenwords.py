@@ -27,7 +27,7 @@ TWIN = 1e-9
 
 
 def sample(seed: int, sentences: int, words: int = 12, states: int = 3) -> list[list[str]]:
-    """Sentences of an HMM; every word occurs."""
+    """Draw sentences of an HMM in which every word occurs."""
     rng = np.random.default_rng(seed)
     moves = rng.dirichlet(np.full(states, 0.5), states)
     emits = rng.dirichlet(np.full(words, 0.5), states)
@@ -42,14 +42,14 @@ def sample(seed: int, sentences: int, words: int = 12, states: int = 3) -> list[
 
 
 def counted(sentences: Sequence[Sequence[str]]) -> Counter[tuple[str, str]]:
-    """Pairs of neighbours with `|` around every sentence, counted one by one."""
+    """Count pairs of neighbours one by one, with `|` around every sentence."""
     return Counter(pair for one in sentences if one for pair in pairwise(["|", *one, "|"]))
 
 
 def naive_vectors(
     sentences: Sequence[Sequence[str]], words: Sequence[str], d: int, power: float
 ) -> np.ndarray:
-    """CCA of words and contexts as a dense generalised symmetric eigenproblem.
+    """Solve CCA of words and contexts as a dense generalised symmetric eigenproblem.
 
     [0 C; Cᵀ 0] v = ρ [D_w 0; 0 D_c] v: the parts of v for words are D_w^{-½} U.
     """

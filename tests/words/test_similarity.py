@@ -28,7 +28,9 @@ SYNONYMS = {"big": "large", "cat": "feline", "runs": "sprints", "house": "home",
 
 
 def vectors() -> Eigenwords:
-    """Synonyms are at cosine .9 or so, all other words far from each other."""
+    """Make vectors with synonyms at a cosine of about .9, and all other words far from each
+    other.
+    """
     rng = np.random.default_rng(0)
     base = rng.standard_normal((len(SYNONYMS), 40))
     table = np.vstack([base, base + 0.4 * rng.standard_normal(base.shape)])
@@ -37,7 +39,7 @@ def vectors() -> Eigenwords:
 
 
 def scored(seed: int, count: int = 60) -> tuple[list[tuple[str, str]], list[float]]:
-    """Pairs of five words; the score is how many of them are kept or become synonyms."""
+    """Make pairs of five words; the score counts those that are kept or become synonyms."""
     rng = np.random.default_rng(seed)
     names, pairs, scores = list(SYNONYMS), [], []
     for _ in range(count):

@@ -10,7 +10,7 @@ from lpcfg.words.k_means import k_means
 
 
 def blobs(rng: np.random.Generator, n: int, m: int) -> tuple[np.ndarray, np.ndarray]:
-    """n points around m corners of a simplex, a tenth of its edge away from them at most."""
+    """Draw n points around m corners of a simplex, at most a tenth of its edge away from them."""
     truth = rng.integers(0, m, n)
     points = np.eye(m)[truth] + rng.uniform(-0.05, 0.05, (n, m))
     return points.astype(np.float32), truth

@@ -34,7 +34,7 @@ class Hmm:
         self.words = self.emits @ self.states
 
     def pairs(self, distance: int) -> np.ndarray:
-        """p(w_t = i, w_{t + distance} = j), (N, N)."""
+        """Compute p(w_t = i, w_{t + distance} = j), (N, N)."""
         joint = np.linalg.matrix_power(self.moves, distance) @ np.diag(self.states)
         return self.emits @ joint.T @ self.emits.T
 
@@ -59,7 +59,7 @@ def nothing(_done: int, _total: int) -> None:
 
 
 def span(columns: np.ndarray) -> np.ndarray:
-    """The projector onto a span of M columns, which it needs all of."""
+    """Return the projector onto the span of M's columns, which must be independent."""
     left, values, _ = np.linalg.svd(columns, full_matrices=False)
     assert values[M - 1] > 1e-3 * values[0]
     return left[:, :M] @ left[:, :M].T
@@ -74,7 +74,7 @@ def two(hmm: Hmm) -> np.ndarray:
 
 
 def smooth(hmm: Hmm) -> np.ndarray:
-    """LR-MVL's rounds at rate 1 from exact moments, from random vectors."""
+    """Run LR-MVL's rounds at rate 1 on exact moments, from random vectors."""
     table = np.random.default_rng(5).standard_normal((N, M))
     for _ in range(2):
         within = table.T @ np.diag(hmm.words) @ table
@@ -100,7 +100,7 @@ def test_exact_moments_of_an_hmm_give_the_span_of_its_emissions(method: object, 
 
 
 def clustered(seed: int) -> Hmm:
-    """An HMM in which every word has one state."""
+    """Build an HMM in which every word has one state."""
     rng = np.random.default_rng(seed)
     state = np.array([0, 1, 2, 0, 1, 2, 1])
     emits = rng.uniform(0.2, 1, N)[:, None] * (state[:, None] == np.arange(M))
@@ -122,7 +122,7 @@ def test_emissions_of_a_clustered_hmm_are_recovered(square_roots: bool, seed: in
 
 
 def views(seed: int) -> np.ndarray:
-    """Second moments of two views, of 4 and 5 numbers."""
+    """Compute second moments of two views, of 4 and 5 numbers."""
     rng = np.random.default_rng(seed)
     both = rng.standard_normal((60, 9)) @ rng.standard_normal((9, 9))
     return both.T @ both / 60
@@ -175,7 +175,7 @@ def test_directions_without_variance_are_left_out_of_an_inverse_root() -> None:
 
 
 def tokens_of(sentences: Sequence[Sequence[str]], words: Sequence[str]) -> list[list[int]]:
-    """Places of words with a break (n + 1) around every sentence."""
+    """List the places of words with a break (n + 1) around every sentence."""
     place = {word: k for k, word in enumerate(words)}
     stop = len(words) + 1
     return [[stop, *(place.get(word, stop - 1) for word in one), stop] for one in sentences]
@@ -188,7 +188,7 @@ def indicators(places: Sequence[int], size: int) -> np.ndarray:
 def naive_two_step(
     sentences: Sequence[Sequence[str]], words: Sequence[str], d: int, power: float
 ) -> np.ndarray:
-    """Two-step CCA from one row of indicators a token."""
+    """Run two-step CCA on one row of indicators a token."""
     size = len(words) + 2
     read = tokens_of(sentences, words)
     left, word, right = (
@@ -216,7 +216,7 @@ def test_two_step_vectors_equal_those_from_indicators_of_tokens(square_roots: bo
 
 
 def naive_smooths(places: list[int], table: np.ndarray, rate: float) -> np.ndarray:
-    """Sums over the tokens before each one, up to the break that begins the sentence."""
+    """Sum over the tokens before each one, up to the break that begins the sentence."""
     return np.array(
         [
             sum(rate * (1 - rate) ** j * table[places[t - 1 - j]] for j in range(t))
@@ -231,7 +231,7 @@ def naive_lr_mvl(
     table: np.ndarray,
     rates: tuple[float, ...],
 ) -> np.ndarray:
-    """One round of LR-MVL from one row of smooths a token."""
+    """Run one round of LR-MVL on one row of smooths a token."""
     padded = np.vstack([table.astype(np.float64), np.zeros((2, table.shape[1]))])
     read = tokens_of(sentences, words)
     left = np.vstack(

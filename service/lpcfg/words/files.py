@@ -105,7 +105,7 @@ def read_tensors(path: Path, kind: str) -> tuple[Tensors, dict[str, Any]]:
 
 @contextmanager
 def contradictions_named(path: Path) -> Iterator[None]:
-    """Say of a file whose parts do not fit each other that it is this one."""
+    """Name the file in errors about parts of it that do not fit each other."""
     try:
         yield
     except (GrammarError, KeyError, TypeError, ValueError) as error:
