@@ -55,7 +55,7 @@ def failures(out: Path) -> list[dict[str, str]]:
 
 
 def seen(out: Path) -> Counter[str]:
-    """The ids of all sentences in all output files."""
+    """List the ids of all sentences in all output files."""
     return Counter(row["id"] for path in (out / "trees").rglob("*.jsonl") for row in rows(path))
 
 
