@@ -166,7 +166,7 @@ class Facts:
     lengths: dict[str, int]
 
     def number(self, feature: str) -> int:
-        """The sum of a feature's facts, each times its multiplier."""
+        """Sum a feature's facts, each times its multiplier."""
         total = 0
         for multiplier, fact in zip(MULTIPLIERS, filter(None, feature.split(", ")), strict=False):
             if fact in self.lengths:
@@ -181,7 +181,9 @@ class Facts:
 def item_slots(
     codes: np.ndarray, i: int, k: int, head: int, names: tuple[int, int], bits: int
 ) -> list[int]:
-    """The slots of an item over [i, k); names are the codes of its label and its marked label."""
+    """Find the slots of an item over [i, k); names are the codes of its label and its marked
+    label.
+    """
     label, marked = names
     if k == i + 1:
         places = {"earlier": i - 2, "before": i - 1, "here": i, "after": i + 1, "later": i + 2}
@@ -201,7 +203,9 @@ def edge_slots(
     names: tuple[int, int, int],
     bits: int,
 ) -> list[int]:
-    """The slots of an edge; names are the codes of the label above, its rule, its marked rule."""
+    """Find the slots of an edge; names are the codes of the label above, its rule, its marked
+    rule.
+    """
     i, j, k = span
     label, rule, marked = names
     places = {"before": i - 1, "first": i, "x": j - 1, "y": j, "last": k - 1, "after": k}

@@ -36,7 +36,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture
 def texts(tmp_path: Path) -> Path:
-    """Five documents, one in a folder of its own."""
+    """Write five documents, one in a folder of its own."""
     folder = tmp_path / "texts"
     (folder / "sub").mkdir(parents=True)
     for number in range(4):

@@ -18,7 +18,7 @@ WORDS = ("The", "dog", "saw", "the", "cat", ".")
 
 @cache
 def parser() -> Parser:
-    """A small model under a layer with random numbers."""
+    """Build a small model under a layer with random numbers."""
     model = small_models.spectral()
     return Parser(replace(model, rescoring=random_layer(model.grammar)))
 
