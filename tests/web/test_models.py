@@ -80,7 +80,7 @@ ADMIN = {"Authorization": "Bearer secret"}
 
 @pytest.fixture
 def own(store: Path, tmp_path: Path) -> Path:
-    """A store of one's own with `small@1`, and administrators' keys beside it."""
+    """Make a store of one's own with `small@1`, and administrators' keys beside it."""
     shutil.copytree(store / "small", tmp_path / "own" / "small")
     hashed = hashlib.sha256(b"secret").hexdigest()
     (tmp_path / "admins").write_text(f"me {hashed}\n", encoding="utf-8")
