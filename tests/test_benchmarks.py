@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from benchmarks import estimators, spectral_tables
+from benchmarks import estimators, spectral_tables, tagging
 from benchmarks.estimators import CLIMBING, DEFAULT, LATENT
 from benchmarks.page import put
 from benchmarks.spectral_tables import DIVIDED, SIGNED, VARIANTS, WHOLE, Signed
@@ -113,6 +113,23 @@ def test_estimators_fill_their_place_in_a_file(
     assert text.startswith("<!-- estimators: begin -->\n`OMP_NUM_THREADS=")
     row = next(one for one in scored if one["estimator"] == "pivot+em")
     assert f"| pivot+em | 2 | {row['f1_predicted']:.2f} / {row['f1_gold']:.2f} |" in text
+
+
+def test_taggers_fill_their_place_in_a_file(
+    data: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = data / "results.md"
+    page.write_text("<!-- tagging: begin -->\n<!-- tagging: end -->\n", encoding="utf-8")
+    arguments = ["--data", str(data), "--banks", "small", "--states", "2", "--every", "4"]
+    monkeypatch.setattr("sys.argv", ["tagging", *arguments, "--json", "--write", str(page)])
+    monkeypatch.setattr(tagging, "ESTIMATORS", ("pivot+em",))
+    tagging.main()
+    records = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [one["measured"] for one in records] == ["tagger"] * 3 + ["parser"] * 3
+    assert all(one["neighbours"]["accuracy"] > 97 for one in records[:3])
+    assert all(one["sentences"] == 16 and one["tags_right"] > 90 for one in records[3:])
+    text = page.read_text(encoding="utf-8")
+    assert f"| pivot+em | 2 | {records[2]['words_alone']['accuracy']:.2f} (0.0)" in text
 
 
 def test_a_page_without_the_marks_is_left_as_it_is(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ Spectral estimates may be negative. As in parsing (NAACL 3.3), a tag's vote is t
 posterior, and its probability is its share of the votes.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from lpcfg.grammar.tables import Doubles, Emissions
 from lpcfg.models.model import Model
 from lpcfg.models.store.versions import Reference, load
 from lpcfg.parsing.results import Sentence
-from lpcfg.sequences.kernel import chains_of, forward_backward
+from lpcfg.sequences.kernel import Posteriors, chains_of, forward_backward
 from lpcfg.sequences.model import from_bundle
 from lpcfg.text.tokenize import penn_forms
 
@@ -62,10 +63,7 @@ class SequenceTagger:
         forms = sentence.forms or penn_forms(
             sentence.tokens, None if given is None else [tag or "" for tag in given]
         )
-        emissions = self._emit(forms, given)
-        found = forward_backward(self._chains, emissions)
-        votes = np.abs(found.candidates) if found.sign else self._alone(emissions)
-        shares = self._shares(emissions, votes)
+        shares, found = self.shares(forms, given)
         best = shares.argmax(axis=1)
         return Tags(
             tuple(self.tags[t] for t in best),
@@ -74,11 +72,20 @@ class SequenceTagger:
             found.sign,
         )
 
-    def _alone(self, emissions: Emissions) -> Doubles:
+    def shares(
+        self, forms: Sequence[str], tags: Sequence[str | None] | None = None
+    ) -> tuple[Doubles, Posteriors]:
+        """Compute every word's share of votes for each tag, and what forward-backward found."""
+        emissions = self._emit(forms, tags)
+        found = forward_backward(self._chains, emissions)
+        votes = np.abs(found.candidates) if found.sign else self.alone(emissions)
+        return self.by_tag(emissions, votes), found
+
+    def alone(self, emissions: Emissions) -> Doubles:
         """Return p(a | x) of every candidate, up to a factor of its word, without neighbours."""
         return emissions.weight * self.model.lexicon.symbol_count[emissions.symbol]
 
-    def _shares(self, emissions: Emissions, votes: Doubles) -> Doubles:
+    def by_tag(self, emissions: Emissions, votes: Doubles) -> Doubles:
         """Add votes up by word and tag, and divide by the word's votes."""
         word = np.repeat(np.arange(emissions.length), np.diff(emissions.start))
         shares = np.zeros((emissions.length, len(self.tags)))
