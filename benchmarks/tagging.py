@@ -4,7 +4,8 @@
 
 Every estimator learns the refinement HMM of a treebank's tags. Each is tried with the weights of
 words alone, and with the log-linear tagger's, which sees two words on either side. A second table
-gives the parser (one spectral member, no rescoring layer) the tags of one of them: as they are, or their posteriors in the place of the log-linear tagger's. `--json` prints an object a line.
+gives the parser (one spectral member, no rescoring layer) the tags of one of them: as they are, or
+their posteriors in the place of the log-linear tagger's. `--json` prints an object a line.
 """
 
 import argparse
