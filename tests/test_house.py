@@ -23,7 +23,7 @@ ROOMS = (
     {"text"},
     {"trees"},
     {"grammar", "words"},
-    {"engine"},
+    {"engine", "theory"},
     {"models"},
     {"parsing"},
     {"evaluation"},

@@ -105,13 +105,19 @@ def test_the_page_shows_stages_sizes_and_spectra(told: Stored) -> None:
     for size in facts["sizes"].values():
         assert f"<td>{size:,}</td>" in drawn
     shown = re.findall(r"<title>([^<]*): ([\d,]+) nodes, (\d+) states", drawn)
-    counts = list(facts["symbols"].items())[:SYMBOLS]
+    counts_of = facts["symbols"]
+    counts = list(counts_of.items())[:SYMBOLS]
     spectral = facts["members"][0]
     states = dict(zip(spectral["singular_values"], spectral["states"], strict=True))
     assert [name.replace("&lt;", "<") for name, _, _ in shown] == [name for name, _ in counts]
     assert [int(n) for _, n, _ in shown] == [count for _, count in counts]
     assert [int(n) for _, _, n in shown] == [states[name] for name, _ in counts]
     assert f"hash <code>{told.reference.hash}</code>" in drawn
+    assert "not a guarantee" in drawn
+    for name, values in spectral["singular_values"].items():
+        least = f"{values[states[name] - 1]:.3g}" if values else "–"
+        cells = f"<td>{counts_of[name]:,}</td><td>{states[name]}</td><td>{least}</td>"
+        assert cells in drawn.replace("\n", "")
 
 
 def test_symbols_are_counted_most_frequent_first(told: Stored) -> None:

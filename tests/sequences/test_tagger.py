@@ -45,10 +45,16 @@ def test_tags_of_trees_are_read_with_their_words() -> None:
 
 
 def test_votes_are_magnitudes_of_posteriors_by_tag() -> None:
-    words = ("Anna", "saw", "the", "zzzing", ".")
-    one = tagger(False)
+    """Numbers of any sign make some posteriors negative."""
+    (member,) = model(False).members
+    signs = np.random.default_rng(0).choice([-1.0, 1.0], len(member.c_inf))
+    one = SequenceTagger(
+        replace(model(False), members=(replace(member, c_inf=member.c_inf * signs),))
+    )
+    words = ("Anna", "zzzing", "zzzed", "the", "zzzs", ".")
     emissions = one._emit(words, None)
     found = forward_backward(one._chains, emissions)
+    assert found.candidates.min() < -0.1
     tags = one.tag(Sentence(words))
     for i in range(len(words)):
         votes: dict[str, float] = {}
@@ -58,7 +64,7 @@ def test_votes_are_magnitudes_of_posteriors_by_tag() -> None:
         best = max(votes, key=lambda tag: votes[tag])
         assert tags.tags[i] == best
         assert tags.probabilities[i] == pytest.approx(votes[best] / sum(votes.values()))
-    assert tags.log_probability == found.log
+    assert (tags.log_probability, tags.sign) == (found.log, found.sign)
 
 
 @pytest.mark.parametrize("neighbours", [True, False])

@@ -12,6 +12,7 @@ from numpy.random import Generator
 from lpcfg.engine.exact.inside_outside import inside, outside, tree_probability
 from lpcfg.grammar.known import enumerate_trees
 from lpcfg.grammar.tables import Doubles, Grammar, Tables
+from lpcfg.theory.exact_moments import ExactMoments
 from lpcfg.trees.tree import Tree
 from tests import naive
 from tests.observable import Examples, Features, Moments, Outside, examples, observable_form
@@ -227,16 +228,13 @@ def test_theorem_6_exact_moments_by_linear_algebra_give_back_trees_and_spans(see
 def exact_moments(lpcfg: Tables, rng: Generator) -> Moments:
     """Compute the expectations of `Moments` by their decomposition over latent states.
 
-    φ is the rule at the node, and that at its left child; ψ the rule above and on which side of it,
-    and the rule at the sibling; each seen through a random matrix, so that no order helps.
+    Features are seen through a random matrix, so that no order helps.
     """
     grammar = lpcfg.grammar
-    tensors = [lpcfg.dense(r) for r in range(grammar.n_rules)]
-    visits = expected_visits(lpcfg, tensors)
-    inside_means, outside_means = feature_means(lpcfg, tensors, visits)
-    inside_means = [rng.normal(size=(9, len(mean))) @ mean for mean in inside_means]
-    outside_means = [rng.normal(size=(11, len(mean))) @ mean for mean in outside_means]
-    gamma = [visit / visit.sum() for visit in visits]
+    exact = ExactMoments.of(lpcfg)
+    inside_means = [rng.normal(size=(9, len(mean))) @ mean for mean in exact.inside]
+    outside_means = [rng.normal(size=(11, len(mean))) @ mean for mean in exact.outside]
+    gamma = exact.gamma
     rules = grammar.rules.tolist()
     return Moments(
         omega=[
@@ -245,7 +243,7 @@ def exact_moments(lpcfg: Tables, rng: Generator) -> Moments:
         rules=[
             np.einsum(
                 "dh,h,hij,ei,fj->def",
-                outside_means[a], gamma[a], tensors[r], inside_means[b], inside_means[c],
+                outside_means[a], gamma[a], lpcfg.dense(r), inside_means[b], inside_means[c],
             )
             for r, (a, b, c) in enumerate(rules)
         ],
@@ -255,50 +253,6 @@ def exact_moments(lpcfg: Tables, rng: Generator) -> Moments:
         ],
         roots=[mean @ lpcfg.root_vector(a) for a, mean in enumerate(inside_means)],
     )  # fmt: skip
-
-
-def expected_visits(lpcfg: Tables, tensors: Sequence[Doubles]) -> list[Doubles]:
-    """Compute v[a][h], how many nodes with symbol a and state h a tree has on average: v = π +
-    v·(t).
-    """
-    offset = lpcfg.root_offset
-    step = np.zeros((offset[-1], offset[-1]))
-    for tensor, (a, b, c) in zip(tensors, lpcfg.grammar.rules.tolist(), strict=True):
-        step[offset[a] : offset[a + 1], offset[b] : offset[b + 1]] += tensor.sum(axis=2)
-        step[offset[a] : offset[a + 1], offset[c] : offset[c + 1]] += tensor.sum(axis=1)
-    assert np.abs(np.linalg.eigvals(step)).max() < 1  # trees are finite on average
-    visits = np.linalg.solve(np.eye(offset[-1]) - step.T, lpcfg.c_one)
-    return np.split(visits, offset[1:-1])
-
-
-def feature_means(
-    lpcfg: Tables, tensors: Sequence[Doubles], visits: Sequence[Doubles]
-) -> tuple[list[Doubles], list[Doubles]]:
-    """Compute I^a and J^a (definition 5), a column per state."""
-    grammar = lpcfg.grammar
-    rules, entries = grammar.rules.tolist(), grammar.entries.tolist()
-    n_rules, kinds = len(rules), len(rules) + len(entries)
-    here = [np.zeros((kinds, m)) for m in lpcfg.states]  # P(rule or word at the node | a, h)
-    for r, (a, _, _) in enumerate(rules):
-        here[a][r] = tensors[r].sum(axis=(1, 2))
-    for e, (a, _) in enumerate(entries):
-        here[a][n_rules + e] = lpcfg.terminal_vector(e)
-    at_left = [np.zeros((kinds, m)) for m in lpcfg.states]
-    above = [np.zeros((2 * n_rules + 1, m)) for m in lpcfg.states]
-    sibling = [np.zeros((kinds, m)) for m in lpcfg.states]
-    for r, (a, b, c) in enumerate(rules):
-        at_left[a] += np.einsum("hij,ki->kh", tensors[r], here[b])
-        above[b][2 * r] += visits[a] @ tensors[r].sum(axis=2)
-        above[c][2 * r + 1] += visits[a] @ tensors[r].sum(axis=1)
-        sibling[b] += np.einsum("h,hij,kj->ki", visits[a], tensors[r], here[c])
-        sibling[c] += np.einsum("h,hij,ki->kj", visits[a], tensors[r], here[b])
-    for a in range(grammar.n_symbols):
-        above[a][-1] += lpcfg.root_vector(a)
-    inside_means = [np.concatenate(pair) for pair in zip(here, at_left, strict=True)]
-    outside_means = [
-        np.concatenate(pair) / visit for *pair, visit in zip(above, sibling, visits, strict=True)
-    ]
-    return inside_means, outside_means
 
 
 def test_one_random_node_a_tree_gives_biased_moments_where_sizes_vary() -> None:

@@ -14,6 +14,7 @@ from typing import IO, Annotated, Any
 import typer
 
 from lpcfg.cli import (
+    bound,
     dep,
     evaluate,
     interrupts,
@@ -74,6 +75,7 @@ app.command("score", hidden=True, epilog="Example: lpcfg score en trees.mrg --js
 app.command(epilog="Example: lpcfg report en --output en.html")(report.report)
 app.command(epilog="Example: lpcfg serve --model en --port 8000")(serve.serve)
 app.command(epilog="Example: lpcfg sample examples/two_state.toml --count 1000")(sample.sample)
+app.command(epilog="Example: lpcfg bound examples/two_state.toml --epsilon 0.1")(bound.bound)
 app.add_typer(models.app, name="models")
 app.add_typer(treebank.app, name="treebank")
 app.add_typer(lm.app, name="lm")

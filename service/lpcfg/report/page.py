@@ -259,7 +259,9 @@ def _spectra(facts: Facts) -> str:
     return _section(
         "Singular values by symbol",
         f"Of Ω of the {SYMBOLS} most frequent symbols, each divided by its first. Those in the "
-        "frame became latent states.",
+        "frame became latent states. The table has σ̂ of every symbol, the least singular value "
+        "that became a state. It stands for the σ of theorem 8, but it is estimated from the same "
+        "trees, with scaled features: not a guarantee.",
         f'<div class="side">{"".join(drawn)}</div>',
     )
 
@@ -282,13 +284,14 @@ def _spectrum(title: str, member: Facts, counts: Mapping[str, int]) -> str:
             name,
             f"{counts[name]:,}",
             str(states[name]),
+            f"{spectra[name][states[name] - 1]:.3g}" if spectra[name] else "–",
             " ".join(f"{value:.2f}" for value in spectra[name]),
         )
         for name in counts
     )
     widest = max((len(values) for values in spectra.values()), default=0)
     plot = heat(rows, columns=widest, label=f"singular values by symbol: {title}")
-    table = _table(("symbol", "nodes", "states", "singular values"), numbers)
+    table = _table(("symbol", "nodes", "states", "σ̂", "singular values"), numbers)
     folded = _folded("All symbols as numbers", table)
     return f"<div>{_figure(escape(title), plot)}{folded}</div>"
 
