@@ -1,1 +1,1 @@
-"""What the theorems say of a known L-PCFG, as numbers: exact moments and sample complexity."""
+"""Numbers that the theorems give for a known L-PCFG: exact moments and sample complexity."""

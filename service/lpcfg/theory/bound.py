@@ -39,7 +39,7 @@ from lpcfg.theory.exact_moments import ExactMoments
 
 @dataclass(frozen=True)
 class SymbolBound:
-    """What theorem 8 needs of a symbol: nodes for Ω, and nodes for its other moments."""
+    """The needs of one symbol under theorem 8: nodes for Ω, and nodes for its other moments."""
 
     symbol: str
     states: int
@@ -54,7 +54,7 @@ class SymbolBound:
 
 @dataclass(frozen=True)
 class Bound:
-    """What theorem 8 asks for, so that Σ |p̂ − p| ≤ ε over trees of N rules with p ≥ 1 − δ.
+    """The needs of theorem 8, so that Σ |p̂ − p| ≤ ε over trees of N rules with chance ≥ 1 − δ.
 
     `impossible` names the symbol, state and size for which ρ is infinite, if there is one.
     """
@@ -180,7 +180,7 @@ def tree_ratio(lpcfg: Tables, size: int) -> tuple[float, str | None]:
 
 @dataclass(frozen=True)
 class RelativeBound:
-    """What ACL12's theorem 3 asks for: nodes of every symbol, and trees that have them."""
+    """The needs of ACL12's theorem 3: nodes of every symbol, and trees that have them."""
 
     least: float
     sigma: float
