@@ -18,13 +18,13 @@ def rule_of(tree: Tree) -> tuple[str, ...]:
 
 
 def inside_rules(tree: Tree) -> Features:
-    """φ: the rules at the node and at its children."""
+    """Return φ: the rules at the node and at its children."""
     below = {("child", k, rule_of(child)): 1.0 for k, child in enumerate(tree.children)}
     return {("here", rule_of(tree)): 1.0, **below}
 
 
 def outside_rules(context: Outside | None) -> Features:
-    """ψ: the rule above and the side, and the rules at the sibling and at its children."""
+    """Return ψ: the rule above and the side, and the rules at the sibling and its children."""
     if context is None:
         return {"root": 1.0}
     above = ("above", context.label, context.sibling.label, context.is_left)
@@ -56,7 +56,7 @@ def test_moments_are_those_of_all_trees(name: str) -> None:
 
 
 def recursive(share: float) -> Tables:
-    """S → S S with this probability, else a word."""
+    """Build S → S S with this probability, else a word."""
     grammar = Grammar(("S", "P"), 1, np.array([(0, 0, 0), (0, 1, 1)]), ("x",), np.array([(1, 0)]))
     tensors = [np.full((1, 1, 1), share), np.full((1, 1, 1), 1 - share)]
     return Tables.from_dense(grammar, [1, 1], tensors, [np.ones(1)], [np.ones(1), np.zeros(1)])
