@@ -13,6 +13,7 @@ import yaml
 
 from lpcfg.settings import PREFIX, Settings
 from lpcfg.web.metrics import Metrics
+from lpcfg.web.served import Models
 from lpcfg.web.state import Admission, Cache
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -150,7 +151,8 @@ def test_probes_are_no_requests_that_alerts_count() -> None:
 
 def test_alerts_and_dashboard_use_existing_metrics() -> None:
     metrics = Metrics(Admission(1, 1, 1.0), Cache(0))
-    exposed = set(re.findall(r"^# TYPE (\w+)", metrics.text([]).decode(), re.MULTILINE))
+    text = metrics.text(Models((), str(ROOT / "tests"))).decode()
+    exposed = set(re.findall(r"^# TYPE (\w+)", text, re.MULTILINE))
     exposed |= {f"{name}_bucket" for name in exposed}
     dashboard = json.loads((DEPLOY / "grafana-dashboard.json").read_text())
     used = [target["expr"] for panel in dashboard["panels"] for target in panel["targets"]]

@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
+from lpcfg import settings as module
 from lpcfg.errors import SettingsError
-from lpcfg.settings import PREFIX, Settings, read_settings
+from lpcfg.settings import PREFIX, Settings, misspelt_settings, read_settings
 
 TABLE = Path(__file__).resolve().parents[1] / "docs" / "settings.md"
 
@@ -77,3 +78,45 @@ def test_every_setting_is_documented_with_its_default() -> None:
         assert meaning == field.description
         if field.default_factory is None:
             assert default == ("none" if field.default is None else str(field.default))
+
+
+def test_variables_that_are_no_settings_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("LPCFG_QUEU", "LPCFG_XYZ", "LPCFG_SERVICE_HOST", "LPCFG_PORT_8000_TCP_ADDR"):
+        monkeypatch.setenv(name, "1")
+    told = [one for one in misspelt_settings() if "LPCFG_DATA" not in one]
+    assert told == [
+        "expected settings alone to begin with LPCFG_, got LPCFG_QUEU: is LPCFG_QUEUE meant?",
+        "expected settings alone to begin with LPCFG_, got LPCFG_XYZ: see docs/settings.md",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("files", "own", "expected"),
+    [
+        ({"cpu.max": "150000 100000"}, "0::/", 2),
+        ({"cpu.max": "50000 100000"}, "0::/", 1),
+        ({"cpu.max": "max 100000"}, "0::/", 64),
+        ({"pod/cpu.max": "300000 100000", "pod/own/cpu.max": "max 100000"}, "0::/pod/own", 3),
+        ({"cpu/cpu.cfs_quota_us": "250000", "cpu/cpu.cfs_period_us": "100000"}, "1:cpu:/", 3),
+        ({"cpu/cpu.cfs_quota_us": "-1", "cpu/cpu.cfs_period_us": "100000"}, "1:cpu:/", 64),
+        ({}, "0::/", 64),
+        ({"cpu.max": "nonsense"}, "0::/", 64),
+    ],
+)
+def test_a_container_s_quota_of_time_bounds_the_cores(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    files: dict[str, str],
+    own: str,
+    expected: int,
+) -> None:
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text + "\n", encoding="utf-8")
+    (tmp_path / "self").write_text(own + "\n", encoding="utf-8")
+    monkeypatch.setattr(module, "_GROUPS", tmp_path)
+    monkeypatch.setattr(module, "_OWN_GROUP", tmp_path / "self")
+    monkeypatch.setattr(module.os, "sched_getaffinity", lambda _: set(range(64)))
+    monkeypatch.setattr(module.os, "process_cpu_count", lambda: 64, raising=False)
+    assert module.cores() == expected
+    assert read_settings().threads == expected

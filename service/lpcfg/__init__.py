@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 # The room first: its import sets the name `train` of this package, which is the function after it.
 import lpcfg.train  # noqa: F401
 from lpcfg.api.functions import load, load_dependencies, train
+from lpcfg.compiled import find_place
 
 if TYPE_CHECKING:
     from lpcfg.client import AsyncClient, Client, ServiceError
@@ -64,6 +65,8 @@ __all__ = [
     "load_dependencies",
     "train",
 ]
+
+find_place()  # before anything imports a kernel
 
 _HOMES = {
     "AsyncClient": "lpcfg.client",

@@ -1,12 +1,22 @@
 """Settings of the process: one frozen object, read from the environment once."""
 
+import math
 import os
+import re
+from collections.abc import Iterator
+from contextlib import suppress
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationError, field_validator
 from pydantic_core import ErrorDetails
-from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+from pydantic_settings import (
+    BaseSettings,
+    EnvSettingsSource,
+    NoDecode,
+    SettingsConfigDict,
+)
 
 from lpcfg.errors import SettingsError
 
@@ -19,9 +29,47 @@ def _default_store() -> str:
     return str(beside_the_code if beside_the_code.is_dir() else Path("model_store"))
 
 
-def _cores() -> int:
-    """Count the cores this process may use: in a container, often fewer than the machine has."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
+_GROUPS = Path("/sys/fs/cgroup")
+_OWN_GROUP = Path("/proc/self/cgroup")
+
+
+def cores() -> int:
+    """Count the cores this process may use: in a container, often fewer than the machine has.
+
+    A container's CPU limit is a quota of time, which affinity does not show: at 2 CPUs on a machine
+    with 64, 64 threads would use up a tenth of a second within milliseconds and then all stand.
+    """
+    counted = getattr(os, "process_cpu_count", None)  # Python 3.13 has it, with -X cpu_count
+    if counted is not None:
+        allowed = counted() or 1
+    else:
+        allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
+    return max(1, math.ceil(min(allowed, _quota())))
+
+
+def _quota() -> float:
+    """Return the CPUs that control groups allow, this process's and those above it."""
+    with suppress(OSError, ValueError):
+        # version 2: one line, 0::/path
+        own = _OWN_GROUP.read_text(encoding="utf-8").strip().rpartition(":")[2].strip("/")
+        groups = [_GROUPS / own, *(_GROUPS / own).parents] if own else [_GROUPS]
+        quotas = [_quota_of(group) for group in groups if group.is_relative_to(_GROUPS)]
+        return min(quotas)
+    return math.inf
+
+
+def _quota_of(group: Path) -> float:
+    """Read a quota as version 2 of control groups writes it, or else version 1."""
+    with suppress(OSError, ValueError):
+        quota, period = (group / "cpu.max").read_text(encoding="utf-8").split()
+        return math.inf if quota == "max" else int(quota) / int(period)
+    with suppress(OSError, ValueError):
+        quota, period = (
+            (group / "cpu" / f"cpu.cfs_{name}_us").read_text(encoding="utf-8").strip()
+            for name in ("quota", "period")
+        )
+        return int(quota) / int(period) if int(quota) > 0 else math.inf
+    return math.inf
 
 
 class Settings(BaseSettings):
@@ -91,7 +139,9 @@ class Settings(BaseSettings):
         description="time between SIGTERM and the end of listening, for balancers to notice",
     )
     threads: int = Field(
-        default_factory=_cores, ge=1, description="threads that parse; by default one per core"
+        default_factory=cores,
+        ge=1,
+        description="threads that parse; by default one per core",
     )
     queue: int = Field(
         64, ge=0, description="requests that may wait for a thread before more are turned away"
@@ -137,6 +187,24 @@ def read_settings(**given: Any) -> Settings:
     except ValidationError as error:
         problems = (_explain(problem) for problem in error.errors(include_url=False))
         raise SettingsError("; ".join(problems)) from error
+
+
+def misspelt_settings() -> Iterator[str]:
+    """Say of every variable that looks like a setting and is none what may be meant.
+
+    Kubernetes sets variables for a Service of the name lpcfg; these are passed over.
+    """
+    for name in sorted(EnvSettingsSource(Settings).env_vars):
+        field = name.upper().removeprefix(PREFIX).lower()
+        if not name.upper().startswith(PREFIX) or field in Settings.model_fields:
+            continue
+        if not _OF_KUBERNETES.search(field):
+            close = get_close_matches(field, Settings.model_fields, n=1)
+            cure = f"is {PREFIX}{close[0].upper()} meant?" if close else "see docs/settings.md"
+            yield f"expected settings alone to begin with {PREFIX}, got {name.upper()}: {cure}"
+
+
+_OF_KUBERNETES = re.compile(r"^(service_|port_\d)|_service_(host|port)|_port_\d+_|_port$")
 
 
 def _explain(problem: ErrorDetails) -> str:

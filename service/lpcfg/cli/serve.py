@@ -6,8 +6,8 @@ import typer
 
 from lpcfg.cli import interrupts
 from lpcfg.cli.options import Store
-from lpcfg.cli.terminal import result_table
-from lpcfg.settings import read_settings
+from lpcfg.cli.terminal import note, result_table
+from lpcfg.settings import misspelt_settings, read_settings
 
 
 def serve(
@@ -35,6 +35,8 @@ def serve(
     from lpcfg.web import server
 
     settings = read_settings(model=model, model_store=store, host=host, port=port)
+    for misspelt in misspelt_settings():
+        note(misspelt)
     if check:
         result_table([(str(one), one.hash) for one in server.check(settings)])
     else:

@@ -1,0 +1,42 @@
+"""A place for compiled kernels where Numba would find none.
+
+Numba keeps what it compiled beside the sources or in the user's cache. Where neither can be written
+(an installation that is read-only, a user without a home), it raises at import. A folder of this
+user's own among the temporary files then keeps the kernels, for as long as these last.
+"""
+
+import os
+import tempfile
+from pathlib import Path
+
+PACKAGE = Path(__file__).parent
+
+
+def find_place() -> None:
+    """Name a folder to Numba if it would find none, and none is named."""
+    if _is_writable(PACKAGE / "__pycache__") or _is_writable(Path("~/.cache/numba").expanduser()):
+        return
+    from numba.core import config  # costs a third of a second, so only here
+
+    if not config.CACHE_DIR:  # type: ignore[attr-defined]
+        config.CACHE_DIR = str(own_folder(Path(tempfile.gettempdir())))  # type: ignore[attr-defined]
+
+
+def _is_writable(folder: Path) -> bool:
+    """Return True if files can be written there, where the folder or what it lies in exists."""
+    while not folder.exists() and folder != folder.parent:
+        folder = folder.parent
+    return folder.is_absolute() and folder.is_dir() and os.access(folder, os.W_OK)
+
+
+def own_folder(temporary: Path) -> Path:
+    """Return a folder that nobody else can write: compiled code is run as it is found."""
+    folder = temporary / f"lpcfg-kernels-{os.getuid()}"
+    try:
+        folder.mkdir(mode=0o700, exist_ok=True)
+        found = folder.lstat()
+    except OSError:
+        return Path(tempfile.mkdtemp(prefix="lpcfg-kernels-"))
+    if folder.is_symlink() or found.st_uid != os.getuid() or found.st_mode & 0o022:
+        return Path(tempfile.mkdtemp(prefix="lpcfg-kernels-"))
+    return folder
