@@ -18,7 +18,7 @@ PACKAGE = ROOT / "service" / "lpcfg"
 
 # A room imports from the rows above its own and from itself, never sideways or down.
 ROOMS = (
-    {"errors"},
+    {"errors", "compiled"},
     {"cancel", "settings", "processes"},
     {"text"},
     {"trees"},
