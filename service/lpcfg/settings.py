@@ -190,7 +190,7 @@ def read_settings(**given: Any) -> Settings:
 
 
 def misspelt_settings() -> Iterator[str]:
-    """Say of every variable that looks like a setting and is none what may be meant.
+    """Yield an explanation of every variable that looks like a setting and is none.
 
     Kubernetes sets variables for a Service of the name lpcfg; these are passed over.
     """
