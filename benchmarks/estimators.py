@@ -11,9 +11,7 @@ keeps.
 """
 
 import argparse
-import json
 import re
-import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -22,7 +20,7 @@ from tempfile import TemporaryDirectory
 
 from benchmarks import treebanks
 from benchmarks.environment import Record, environment
-from benchmarks.page import origin, put, table
+from benchmarks.page import origin, show, table
 from benchmarks.spectral_tables import PAPER, WHOLE
 from benchmarks.treebanks import TAGS
 
@@ -61,15 +59,10 @@ PAPER_MINUTES: Mapping[str, Mapping[int, int]] = {
 
 def main() -> None:
     arguments = _arguments()
-    records: list[Record] = []
-    for bank in arguments.banks:
-        for record in measure(arguments.data / bank, arguments):
-            records.append(record)
-            print(json.dumps(record), file=None if arguments.json else sys.stderr, flush=True)
-    if arguments.write:
-        put(arguments.write, "estimators", _page(records))
-    elif not arguments.json:
-        print(_page(records))
+    found = (
+        record for bank in arguments.banks for record in measure(arguments.data / bank, arguments)
+    )
+    show("estimators", arguments, found, _page)
 
 
 def _arguments() -> argparse.Namespace:

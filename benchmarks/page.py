@@ -1,11 +1,30 @@
 """Write tables in Markdown, and put them into their place in a file."""
 
+import argparse
+import json
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from benchmarks.environment import Record
+
+
+def show(
+    benchmark: str,
+    arguments: argparse.Namespace,
+    found: Iterable[Record],
+    page: Callable[[list[Record]], str],
+) -> None:
+    """Print records as they come, then write their page into its file, or print it."""
+    records: list[Record] = []
+    for record in found:
+        records.append(record)
+        print(json.dumps(record), file=None if arguments.json else sys.stderr, flush=True)
+    if arguments.write:
+        put(arguments.write, benchmark, page(records))
+    elif not arguments.json:
+        print(page(records))
 
 
 def origin(benchmark: str, record: Record) -> str:

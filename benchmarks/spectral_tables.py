@@ -9,15 +9,13 @@ evenly spread, tagged by the parser itself and with gold tags.
 """
 
 import argparse
-import json
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 from benchmarks import treebanks
 from benchmarks.environment import Record, environment
-from benchmarks.page import origin, put, table
+from benchmarks.page import origin, show, table
 from benchmarks.treebanks import TAGS
 
 from lpcfg.engine.pruned import decode, fine, kernels
@@ -56,15 +54,12 @@ PAPER: Mapping[str, Mapping[int, float]] = {
 
 def main() -> None:
     arguments = _arguments()
-    records: list[Record] = []
-    for bank in arguments.banks:
-        for record in measure(arguments.data / bank, arguments.states, arguments.sentences):
-            records.append(record)
-            print(json.dumps(record), file=None if arguments.json else sys.stderr, flush=True)
-    if arguments.write:
-        put(arguments.write, "spectral_tables", _page(records))
-    elif not arguments.json:
-        print(_page(records))
+    found = (
+        record
+        for bank in arguments.banks
+        for record in measure(arguments.data / bank, arguments.states, arguments.sentences)
+    )
+    show("spectral_tables", arguments, found, _page)
 
 
 def _arguments() -> argparse.Namespace:

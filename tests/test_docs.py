@@ -171,6 +171,27 @@ def test_links_lead_to_files_and_headings(page: Path) -> None:
         assert not anchor or anchor in anchors(target), link
 
 
+def exists(name: str) -> bool:
+    """Check that `lpcfg.room.module`, or a name inside of it, is there."""
+    parts = name.split(".")
+    for size in range(len(parts), 0, -1):
+        path = ROOT / "service" / Path(*parts[:size])
+        sources = [path.with_suffix(".py"), path / "__init__.py"]
+        for source in (one for one in sources if one.is_file()):
+            inside = parts[size : size + 1]
+            return all(re.search(rf"\b{one}\b", source.read_text("utf-8")) for one in inside)
+    return False
+
+
+@pytest.mark.parametrize(
+    "page", [*PAGES, ROOT / "model_store" / "FORMAT.md"], ids=lambda page: page.name
+)
+def test_modules_and_names_of_the_package_exist(page: Path) -> None:
+    text = re.sub(r"https?://\S+", "", page.read_text(encoding="utf-8"))
+    named = set(re.findall(r"`(lpcfg(?:\.\w+)+)", text))
+    assert not {name for name in named if not exists(name)}
+
+
 def test_every_page_is_linked_from_the_readme() -> None:
     linked = {(ROOT / link.partition("#")[0]).resolve() for link in links(ROOT / "README.md")}
     assert {*DOCS.glob("*.md"), *DOCS.glob("*.ipynb")} <= linked

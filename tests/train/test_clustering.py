@@ -10,10 +10,7 @@ from lpcfg.errors import TrainingError
 from lpcfg.grammar.tables import Tables
 from lpcfg.train.data.examples import Examples
 from lpcfg.train.data.treebank import (
-    Forest,
     forest_of,
-    lexicon_of,
-    read_forest,
 )
 from lpcfg.train.estimators import clustering, em
 from lpcfg.train.estimators.clustering import ClusteringConfig, ClusteringEmConfig, indicators
@@ -22,20 +19,11 @@ from lpcfg.train.estimators.moments import Projection, Smoothing
 from lpcfg.trees.binarize import binarize
 from lpcfg.trees.brackets import read_string
 from lpcfg.trees.normalize import normalize
+from tests.train.literal import TINY, coded
 
 SMALL = Path(__file__).resolve().parents[2] / "examples" / "small.mrg"
 LITERAL = ClusteringConfig(states=3, examples=2, smoothing=False, terms=9)
 """Relative frequencies as they are: no smoothing, and terms for every number of a 3×3×3 tensor."""
-
-
-def coded(forest: Forest) -> Examples:
-    lexicon = lexicon_of(forest, rare_threshold=0, language="neutral")
-    return Examples.of(forest, lexicon)
-
-
-@pytest.fixture(scope="module")
-def small() -> Examples:
-    return coded(read_forest(SMALL, horizontal=1))
 
 
 def test_indicators_are_inverse_frequencies_on_the_outside() -> None:
@@ -117,14 +105,7 @@ def test_a_symbol_has_no_more_clusters_than_examples_allow(small: Examples) -> N
     assert clusters.states.max() == 8
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "(S (NP (D the) (N end)) (VP (V is) (A near)))",
-        "(X yes) (NP (N dogs)) (X no)",
-        "(S (N dogs) (V bark))" * 30,
-    ],
-)
+@pytest.mark.parametrize("text", TINY)
 def test_small_treebanks_have_clusters(text: str) -> None:
     trees = [binarize(tree) for tree in map(normalize, read_string(text)) if tree is not None]
     tables, _ = clustering.estimate(

@@ -15,10 +15,7 @@ from lpcfg.grammar.known import sample_trees
 from lpcfg.grammar.tables import Doubles, Emissions, Tables
 from lpcfg.train.data.examples import Examples
 from lpcfg.train.data.treebank import (
-    Forest,
     forest_of,
-    lexicon_of,
-    read_forest,
     strees_of,
 )
 from lpcfg.train.estimators import em, spectral
@@ -37,22 +34,12 @@ from lpcfg.train.estimators.spectral import SpectralConfig
 from lpcfg.trees.tree import Tree
 from tests import naive_em
 from tests.strategies_grammar import random_grammar, random_lpcfg
+from tests.train.literal import coded
 
 SMALL = Path(__file__).resolve().parents[2] / "examples" / "small.mrg"
 NONE = Smoothing(0.0, 0.0)
 SOME = Smoothing(10.0, 4.0)
 PARTS = ("parent", "left", "right", "c_inf", "c_one")
-
-
-def coded(forest: Forest) -> Examples:
-    """Return a lexicon in which every word is a terminal."""
-    lexicon = lexicon_of(forest, rare_threshold=0, language="neutral")
-    return Examples.of(forest, lexicon)
-
-
-@pytest.fixture(scope="module")
-def small() -> Examples:
-    return coded(read_forest(SMALL, horizontal=1))
 
 
 def sampled(seed: int, count: int, max_words: int = 4) -> Examples:

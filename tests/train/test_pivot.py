@@ -13,10 +13,7 @@ from lpcfg.grammar.tables import Doubles, Tables
 from lpcfg.train.data.examples import Examples
 from lpcfg.train.data.features import SIMPLE_TEMPLATES, Context, Features
 from lpcfg.train.data.treebank import (
-    Forest,
     forest_of,
-    lexicon_of,
-    read_forest,
 )
 from lpcfg.train.estimators import pivot
 from lpcfg.train.estimators.pivot import (
@@ -31,6 +28,7 @@ from lpcfg.trees.binarize import binarize
 from lpcfg.trees.brackets import read_string
 from lpcfg.trees.normalize import normalize
 from tests.strategies_grammar import entry_name
+from tests.train.literal import TINY, coded
 
 SMALL = Path(__file__).resolve().parents[2] / "examples" / "small.mrg"
 PARTS = ("parent", "left", "right", "c_inf", "c_one")
@@ -145,17 +143,6 @@ TEMPLATES_OF_SEVERAL = (
     "outside:parent",
     "outside:right-words",
 )
-
-
-def coded(forest: Forest) -> Examples:
-    """Return a lexicon in which every word is a terminal."""
-    lexicon = lexicon_of(forest, rare_threshold=0, language="neutral")
-    return Examples.of(forest, lexicon)
-
-
-@pytest.fixture(scope="module")
-def small() -> Examples:
-    return coded(read_forest(SMALL, horizontal=1))
 
 
 # Recovery -----------------------------------------------------------------------------------------
@@ -383,14 +370,7 @@ def test_em_climbs_from_pivots(small: Examples) -> None:
     assert (np.diff(report.log_likelihood) > 0).all()
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "(S (NP (D the) (N end)) (VP (V is) (A near)))",
-        "(X yes) (NP (N dogs)) (X no)",
-        "(S (N dogs) (V bark))" * 30,
-    ],
-)
+@pytest.mark.parametrize("text", TINY)
 def test_small_treebanks_are_learned(text: str) -> None:
     trees = [binarize(tree) for tree in map(normalize, read_string(text)) if tree is not None]
     examples = coded(forest_of(trees))

@@ -52,6 +52,11 @@ Model = Annotated[
         help="NAME for its newest version, NAME@VERSION, or the path of a version's folder.",
     ),
 ]
+Name = Annotated[str, typer.Option(help="Name under which the model is published.")]
+Dev = Annotated[
+    list[str] | None,
+    typer.Option(metavar="FILE", help="Trees to evaluate on; may be given several times."),
+]
 Store = Annotated[
     str | None,
     typer.Option(

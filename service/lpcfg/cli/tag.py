@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lpcfg.cli.options import Json, Model, Store, Treebanks
+from lpcfg.cli.options import Dev, Json, Model, Name, Store, Treebanks
 from lpcfg.cli.sentences import sentences
 from lpcfg.cli.terminal import note, progress, result, result_json, result_table
 from lpcfg.cli.train import Estimator
@@ -34,11 +34,8 @@ class Input(StrEnum):
 @app.command(epilog="Example: lpcfg tag train train.mrg --name tags --dev dev.mrg")
 def train(
     treebanks: Treebanks,
-    name: Annotated[str, typer.Option(help="Name under which the model is published.")],
-    dev: Annotated[
-        list[str] | None,
-        typer.Option(metavar="FILE", help="Trees to evaluate on; may be given several times."),
-    ] = None,
+    name: Name,
+    dev: Dev = None,
     estimator: Annotated[
         Estimator, typer.Option(help="How transitions are learned; counts: one state a tag.")
     ] = Estimator.PIVOT_EM,

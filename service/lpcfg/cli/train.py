@@ -6,7 +6,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lpcfg.cli.options import Json, Store, StyleRules, Treebanks, style_rules, wrong_usage
+from lpcfg.cli.options import (
+    Dev,
+    Json,
+    Name,
+    Store,
+    StyleRules,
+    Treebanks,
+    style_rules,
+    wrong_usage,
+)
 from lpcfg.cli.terminal import note, progress, result, result_json
 from lpcfg.settings import Settings, read_settings
 
@@ -68,11 +77,8 @@ def _words(
 
 def train(
     treebanks: Treebanks,
-    name: Annotated[str, typer.Option(help="Name under which the model is published.")],
-    dev: Annotated[
-        list[str] | None,
-        typer.Option(metavar="FILE", help="Trees to evaluate on; may be given several times."),
-    ] = None,
+    name: Name,
+    dev: Dev = None,
     estimator: Annotated[
         Estimator | None,
         typer.Option(help="One estimator in place of an ensemble: see docs/training.md."),
