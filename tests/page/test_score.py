@@ -1,6 +1,7 @@
 """Asking for a tree: its probabilities, what the grammar lacks, and brackets that are no tree."""
 
 import math
+import re
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -23,17 +24,15 @@ def test_a_tree_is_scored_as_the_service_scores_it(reader: Reader) -> None:
     expect(card).to_have_count(1)
     told = page.request.post(f"{reader.origin}/v1/tree-probability", data={"trees": [GOOD]}).json()
     score = told["trees"][0]
-    shown = [float(one.replace("−", "-")) for one in card.locator("dd").all_inner_texts()]
+    share, *logs = card.locator("dd").all_inner_texts()
     conditional = score["conditional_log_probability"]
-    assert shown == pytest.approx(
-        [
-            score["log_probability"],
-            score["sentence_log_probability"],
-            conditional,
-            math.exp(conditional),
-        ],
+    names = ("log_probability", "sentence_log_probability", "conditional_log_probability")
+    assert [float(one.replace("−", "-")) for one in logs] == pytest.approx(
+        [score[name] for name in names],
         abs=0.005,  # two decimals
     )
+    if 0.095 < math.exp(conditional) < 0.995:
+        assert share == f"{math.exp(conditional):.0%}".replace("%", " %")
     assert card.locator(".word").all_text_contents() == ["The", "cat", "sleeps", "."]
     expect(card.locator(".node.lacking")).to_have_count(0)
 
@@ -46,7 +45,7 @@ def test_gaps_in_the_grammar_are_marked_in_the_tree(reader: Reader) -> None:
     card = page.locator("#scores article")
     expect(card).to_contain_text("probability 0")
     expect(card).to_contain_text(score["reason"])
-    expect(card.locator("dd").first).to_have_text("−∞")
+    expect(card.locator("dd").nth(1)).to_have_text("−∞")
     marked = card.locator(".node.lacking").evaluate_all(
         "all => all.map((one) => +one.dataset.node)"
     )
@@ -54,7 +53,7 @@ def test_gaps_in_the_grammar_are_marked_in_the_tree(reader: Reader) -> None:
     assert marked == score["missing"]
     expect(card.locator(".flag text").first).to_have_text("!")
     expect(card.get_by_role("treeitem").first).to_have_accessible_name(
-        "S, sleeps The cat ., the grammar has no such rule or word"
+        re.compile(r"^S: .*, sleeps The cat \., .* sure, the grammar has no such rule or word$")
     )
 
 
@@ -84,3 +83,29 @@ def test_the_tree_shown_is_taken_over_and_asked_for_by_keys(reader: Reader) -> N
     page.keyboard.press("Control+Enter")
     expect(page.locator("#scores article")).to_have_count(1)
     assert reader.asked("/v1/tree-probability")[0].post_data_json == {"trees": [tree]}
+
+
+def test_each_node_of_a_given_tree_has_its_probability(reader: Reader) -> None:
+    page = reader.open(view="score")
+    flat = "(S (NP (DT The) (NN cat)) (VP (VBD saw) (NP (DT the) (NN dog))) (. .))"
+    ask(page, flat)
+    expect(page.locator("#scores .node").first).to_be_visible()
+    spans = [{"start": 0, "end": 6}, {"start": 0, "end": 2}, {"start": 2, "end": 5}]
+    told = page.request.post(
+        f"{reader.origin}/v1/marginals",
+        data={
+            "sentences": [{"tokens": ["The", "cat", "saw", "the", "dog", "."]}],
+            "spans": spans,
+            "threshold": 0,
+        },
+    ).json()
+    known = {(one["label"], one["start"], one["end"]): one["probability"] for one in told["spans"]}
+    names = page.locator("#scores .node:not([data-label='DT'])").evaluate_all(
+        "all => all.map((one) => one.getAttribute('aria-label'))"
+    )
+    for label, start, end in (("S", 0, 6), ("NP", 0, 2), ("VP", 2, 5)):
+        share = known[label, start, end]
+        name = next(one for one in names if one.startswith(f"{label}: "))
+        sure = re.search(r"(over )?(\d+(?:\.\d)?) % sure", name)
+        assert sure is not None
+        assert float(sure[2]) == pytest.approx(100 * share, abs=1)

@@ -278,10 +278,11 @@ def test_derivations_that_restore_to_one_tree_count_once() -> None:
 
 
 def is_met(tree: Tree, one: Constraint) -> bool:
-    return any(
+    found = any(
         (start, end) == (one.start, one.end) and one.label in (None, label)
         for label, start, end in spans(tree)
     )
+    return found is not one.forbid
 
 
 @given(st.data())
@@ -292,7 +293,10 @@ def test_constraints_hold_in_every_tree(data: st.DataObject) -> None:
         st.lists(st.tuples(ends, ends).filter(lambda p: p[0] != p[1]), min_size=1, max_size=3)
     )
     label = st.none() | st.sampled_from(["NP", "VP", "S", "PP"])
-    asked = tuple(Constraint(min(pair), max(pair), data.draw(label)) for pair in pairs)
+    asked = tuple(
+        Constraint(min(pair), max(pair), data.draw(label), data.draw(st.booleans()))
+        for pair in pairs
+    )
     analysis = parse(Sentence(tokens, constraints=asked), k=3)
     check_answer(analysis.sentence, analysis)
     assert analysis.status in ("parsed", "failed")
@@ -335,12 +339,14 @@ def test_the_constraints_tested_change_trees() -> None:
 
 
 def every_constraint() -> list[Constraint]:
-    """List every labelled span of any tree of AMBIGUOUS, with its label and without."""
+    """List every labelled span of any tree of AMBIGUOUS, with its label, without, and forbidden."""
     found = set().union(*(spans(tree) for tree, _ in listed()))
     places = sorted({(start, end) for _, start, end in found})
     return [
         *(Constraint(start, end, label) for label, start, end in sorted(found)),
         *(Constraint(*place) for place in places),
+        *(Constraint(*place, forbid=True) for place in places[::2]),
+        *(Constraint(*place, "NP", forbid=True) for place in places[1::2]),
     ]
 
 

@@ -551,7 +551,10 @@ def _failed(sentence: Sentence, reason: str) -> Analysis:
 
 
 def _limits(constraints: Sequence[Constraint], labels: Labels, n: int) -> Limits | None:
-    """Close every cell that crosses a constraint, and admit only its label at its span."""
+    """Close every cell that crosses a constraint, and admit only its label at its span.
+
+    What is forbidden closes no other cell: its span admits everything else, also parts of nodes.
+    """
     if not constraints:
         return None
     limits = Limits(
@@ -570,13 +573,15 @@ def _limits(constraints: Sequence[Constraint], labels: Labels, n: int) -> Limits
         allowed = labels.seen
         if one.label is not None:
             allowed = labels.with_label(one.label, pointer=f"/constraints/{row}/label")
+        if one.forbid:
+            allowed = ~allowed
         if limits.cell[one.start, one.end] >= 2:
             before = int(limits.cell[one.start, one.end])
             limits.allowed[before - 2] &= allowed
             continue
         limits.allowed[row] = allowed
         limits.cell[one.start, one.end] = 2 + row
-    for one in constraints:
+    for one in (one for one in constraints if not one.forbid):
         across_left = (starts < one.start) & (ends > one.start) & (ends < one.end)
         across_right = (starts > one.start) & (starts < one.end) & (ends > one.end)
         limits.cell[across_left | across_right] = 1

@@ -21,11 +21,13 @@ class Constraint:
     """A constituent the analysis must have: over [start, end), with this label if given.
 
     `start` and `end` count tokens: `Constraint(1, 3, "NP")` wants the second and third to be an NP.
+    With `forbid`, the analysis must not have it.
     """
 
     start: int
     end: int
     label: str | None = None
+    forbid: bool = False
 
 
 @dataclass(frozen=True, slots=True)

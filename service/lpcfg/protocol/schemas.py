@@ -100,6 +100,7 @@ class ConstraintInput(Span):
     label: str | None = Field(
         None, min_length=1, description="one of the model's `labels` (see /v1/models)"
     )
+    forbid: bool = Field(False, description="true: the analysis must not have this constituent")
 
 
 def _id(value: Any) -> Any:
@@ -352,6 +353,7 @@ class ModelFacts(ModelVersion):
         examples=[["NP", "S", "VP"]],
     )
     tags: list[str] = Field(description="tags of words", examples=[["DT", "NN", "VBZ"]])
+    rescoring: bool = Field(description="true if it has a layer that `rescore` leaves out")
 
 
 class ModelDetails(ModelFacts):

@@ -354,5 +354,6 @@ def _facts(stored: Stored, parser: Parser, default: bool) -> ModelDetails:
         states=parser.model.states,
         labels=[label for label, is_tag in known if not is_tag],
         tags=[label for label, is_tag in known if is_tag],
+        rescoring=parser.model.rescoring is not None,
         facts=cast(dict[str, Any], stored.manifest["facts"]),
     )

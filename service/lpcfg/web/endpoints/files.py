@@ -11,7 +11,7 @@ PAGE = Path(__file__).parents[1] / "page"
 
 
 def page_routes(folder: Path = PAGE) -> list[Route]:
-    """Create a route for each file that exists now, and `/` for index.html.
+    """Create a route for each file that exists now, and `/` and `/examples` for two of them.
 
     No other paths exist, so no path leads out of the folder. Browsers cache the files and ask
     whether they have changed.
@@ -21,8 +21,8 @@ def page_routes(folder: Path = PAGE) -> list[Route]:
         path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()
     )
     routes = [_route(files, f"/{name}", name) for name in names]
-    if "index.html" in names:
-        routes.append(_route(files, "/", "index.html"))
+    entries = {"index.html": "/", "examples.html": "/examples"}
+    routes += [_route(files, path, name) for name, path in entries.items() if name in names]
     return routes
 
 

@@ -53,7 +53,9 @@ def sentence_of(given: AnyInput, settings: Settings, pointer: str) -> Sentence:
                 f"{one.end}: `start` and `end` count tokens from 0",
                 pointer=f"{pointer}/constraints/{number}/end",
             )
-    constraints = [Constraint(one.start, one.end, one.label) for one in given.constraints]
+    constraints = [
+        Constraint(one.start, one.end, one.label, one.forbid) for one in given.constraints
+    ]
     return sentence_from_tokens(given.tokens, given.tags, constraints, given.id)
 
 

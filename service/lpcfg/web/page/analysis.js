@@ -39,25 +39,6 @@ export function wordsOf(tokens, start, end) {
   return tokens.slice(start, end).map((token) => token.text).join(" ");
 }
 
-/**
- * Cut the sentence's text into tokens and the text between them.
- *
- * Offsets count code points of the text sent, in which the sentence begins at `start`.
- */
-export function piecesOf(sentence) {
-  const characters = Array.from(sentence.text);
-  const cut = (start, end) => characters.slice(start - sentence.start, end - sentence.start);
-  const pieces = [];
-  let done = sentence.start;
-  sentence.tokens.forEach((token, number) => {
-    pieces.push({ text: cut(done, token.start).join(""), token: null });
-    pieces.push({ text: cut(token.start, token.end).join(""), token: number });
-    done = token.end;
-  });
-  pieces.push({ text: cut(done, sentence.end).join(""), token: null });
-  return pieces.filter((piece) => piece.text !== "");
-}
-
 /** Return true if two spans cross: they share words, and neither holds the other. */
 export function cross(a, b) {
   return (a.start < b.start && b.start < a.end && a.end < b.end)

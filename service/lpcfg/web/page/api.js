@@ -9,6 +9,8 @@ const MODELS = "v1/models";
 const PARSE = "v1/parse";
 const MARGINALS = "v1/marginals";
 const TREES = "v1/tree-probability";
+const DEPENDENCIES = "v1/dependencies";
+const CONLLU = "text/x-conllu";
 
 /** Marginals below this are not requested. */
 export const LEAST_MARGINAL = 0.01;
@@ -31,24 +33,34 @@ export class Service {
     return (await this.#call(MODELS)).models;
   }
 
-  /** Trees of all sentences of a text. */
-  parse({ text, k, objective, model }, signal) {
-    return this.#call(PARSE, { text, k, objective, ...(model && { model }) }, signal);
+  /** Trees of `text`, or of `sentences` given as tokens with what is known of them. */
+  parse({ text, sentences, k, objective, ...asked }, signal) {
+    return this.#call(PARSE, { text, sentences, k, objective, ...common(asked) }, signal);
   }
 
-  /** Posteriors of one sentence, given as its own text. */
-  marginals({ text, model }, signal) {
-    const body = { text, threshold: LEAST_MARGINAL, ...(model && { model }) };
+  /** Posteriors of one sentence, given with its tokens; of some spans only, if they are given. */
+  marginals({ sentence, spans, threshold = LEAST_MARGINAL, ...asked }, signal) {
+    const body = { sentences: [sentence], spans, threshold, ...common(asked) };
     return this.#call(MARGINALS, body, signal);
   }
 
   /** Probabilities of bracketed trees. */
-  score({ trees, model }, signal) {
-    return this.#call(TREES, { trees, ...(model && { model }) }, signal);
+  score({ trees, ...asked }, signal) {
+    return this.#call(TREES, { trees, ...common(asked) }, signal);
   }
 
-  async #call(path, body, signal) {
-    const headers = { Accept: "application/json, application/problem+json" };
+  /** Dependency trees of sentences, given as their tokens. */
+  dependencies(sentences, signal) {
+    return this.#call(DEPENDENCIES, { sentences }, signal);
+  }
+
+  /** The same as CoNLL-U. */
+  conllu(sentences, signal) {
+    return this.#call(DEPENDENCIES, { sentences }, signal, CONLLU);
+  }
+
+  async #call(path, body, signal, accept = "application/json") {
+    const headers = { Accept: `${accept}, application/problem+json` };
     if (this.key) headers.Authorization = `Bearer ${this.key}`;
     const request = { headers, signal, method: "GET" };
     if (body !== undefined) {
@@ -56,10 +68,15 @@ export class Service {
       Object.assign(request, { method: "POST", body: JSON.stringify(body) });
     }
     const response = await reach(path, request);
-    if (response.ok) return response.json();
+    if (response.ok) return accept === CONLLU ? response.text() : response.json();
     const retry = Number(response.headers.get("Retry-After"));
     throw new Problem(await problemIn(response), retry > 0 ? retry : null);
   }
+}
+
+/** The members that most requests share; what is as by default is left out. */
+function common({ model, rescore }) {
+  return { ...(model && { model }), ...(rescore === false && { rescore }) };
 }
 
 async function reach(path, request) {

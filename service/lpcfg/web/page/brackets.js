@@ -1,8 +1,8 @@
 /**
  * Reads Penn brackets, as the service writes them, into nodes; separates several trees in a text.
  *
- * A node has a label and either children or a word, its span [start, end) in words, its parent and
- * its number in pre-order.
+ * A node has a label and either children or a word, its span [start, end) in words, its parent, its
+ * depth, its place among the children of its parent and its number in pre-order.
  */
 
 const TOKEN = /[()]|[^ \t\n\r\f\v()]+/g;
@@ -16,7 +16,16 @@ export function readTree(brackets) {
   for (const [token] of brackets.matchAll(TOKEN)) {
     if (token === "(") {
       const parent = open.at(-1) ?? null;
-      const node = { id: nodes.length, label: "", word: null, children: [], parent, start: words };
+      const node = {
+        id: nodes.length,
+        label: "",
+        word: null,
+        children: [],
+        parent,
+        depth: open.length,
+        place: parent?.children.length ?? 0,
+        start: words,
+      };
       parent?.children.push(node);
       nodes.push(node);
       open.push(node);

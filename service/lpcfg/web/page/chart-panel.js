@@ -2,11 +2,15 @@
  * The chart's panel: threshold, tree over it, what the reader points at, and the table.
  */
 
+import { wordsOf } from "./analysis.js";
+import { shareOf } from "./chart.js";
 import { ChartView, readingOf, tableOf } from "./chart-view.js";
 import { byId, html } from "./dom.js";
-import { count, short } from "./numbers.js";
+import { count, percent, short } from "./numbers.js";
 
 const HINT = "Point at a cell, or walk with arrow keys, to see the labels that rival there.";
+/** So many of the spans that are nearest to one half are told before a cell is pointed at. */
+const CONTESTED = 5;
 
 export class ChartPanel {
   #store;
@@ -23,10 +27,13 @@ export class ChartPanel {
     });
     byId("chart").append(this.#view.element);
     spotlight.on((spot) => this.#view.light(spot));
-    store.on(["marginals", "threshold", "overlay", "tree"], () => this.show());
+    store.on(["marginals", "threshold", "overlay", "tree", "view"], () => this.show());
     byId("threshold").addEventListener("input", (event) => {
       store.set({ threshold: Number(event.target.value) });
     });
+    for (const [id, action] of [["chart-out", "zoomOut"], ["chart-fit", "fit"], ["chart-in", "zoomIn"]]) {
+      byId(id).addEventListener("click", () => this.#view[action]());
+    }
     byId("overlay").addEventListener("change", (event) => {
       store.set({ overlay: event.target.checked });
     });
@@ -56,7 +63,23 @@ export class ChartPanel {
 
   #read(cell, crossed) {
     byId("cell").replaceChildren(...(cell === null
-      ? [html("p", { class: "muted hint" }, HINT)]
+      ? [...this.#contested(), html("p", { class: "muted hint" }, HINT)]
       : readingOf(cell, crossed, this.#store.now.marginals.tokens)));
+  }
+
+  /** Say which spans the model is least decided about. */
+  #contested() {
+    const { marginals } = this.#store.now;
+    if (marginals === null) return [];
+    const doubt = (cell) => Math.abs(shareOf(cell) - 0.5);
+    const cells = this.#view.shown.filter((cell) => doubt(cell) < 0.45)
+      .sort((a, b) => doubt(a) - doubt(b)).slice(0, CONTESTED);
+    if (cells.length === 0) return [html("p", {}, "The model is decided about every span shown.")];
+    return [html("h2", {}, "Least decided"), html("ul", { class: "rivals" }, ...cells.map((cell) =>
+      html("li", {}, html("button", {
+        type: "button", class: "choice", on: { click: () => this.#view.pin(cell) },
+      }, html("b", {}, cell.labels[0]?.label ?? "–"),
+      html("span", { class: "choice-words" }, wordsOf(marginals.tokens, cell.start, cell.end)),
+      html("span", { class: "number" }, percent(shareOf(cell)))))))];
   }
 }

@@ -6,18 +6,26 @@
 import { wordsOf } from "./analysis.js";
 import { cellsOf, crossing, keyOf, neighbour, shareOf, treeLines, visible } from "./chart.js";
 import { html, svg } from "./dom.js";
+import { dragToScroll } from "./drag.js";
 import { exact, short, wordRange } from "./numbers.js";
 import { isLitSpan } from "./spotlight.js";
 import { TYPE, fitted, widthOf } from "./type.js";
 
-const NARROWEST = 12;
+/** Half of this is the height of a row: labels stay readable in it. */
+const READABLE = 26;
+const NARROWEST = 6;
 const WIDEST = 56;
+const STEP = 1.25;
+/** The chart is never larger than this. */
+const LARGEST = 120;
 /** Cells at least this likely show their likeliest label, if it fits. */
 const LABELLED = 0.25;
+const SMALLEST_LABEL = 7;
 const MARGIN = 16;
 const LONGEST_WORD = 92;
 const SMALLEST_WORD = 10.5;
 const SLOPE = 60;
+const ZOOMS = { "+": "zoomIn", "-": "zoomOut", 0: "fit" };
 const ARROWS = { ArrowLeft: "left", ArrowRight: "right", ArrowUp: "up", ArrowDown: "down" };
 
 export class ChartView {
@@ -28,6 +36,7 @@ export class ChartView {
   #groups = new Map();
   #current = null;
   #pinned = null;
+  #unit = null;
   #onSpot;
   #onRead;
 
@@ -44,11 +53,13 @@ export class ChartView {
       "aria-label": "Chart of spans. Arrow keys go from cell to cell.",
     });
     this.element = html("div", { class: "canvas" }, this.picture);
+    dragToScroll(this.element);
     this.#listen();
   }
 
   /** Show the marginals of a sentence, with a tree over them unless `nodes` is null. */
   show(marginals, { threshold, nodes }) {
+    if (this.#tokens !== marginals.tokens) this.#unit = null;
     this.#tokens = marginals.tokens;
     this.#cells = cellsOf(marginals);
     this.#nodes = nodes ?? [];
@@ -56,6 +67,27 @@ export class ChartView {
     this.#pinned = null;
     this.#draw();
     this.#read(null);
+  }
+
+  /** Make the whole chart visible. */
+  fit() {
+    this.#unit = NARROWEST;
+    this.#draw();
+  }
+
+  zoomIn() {
+    this.#zoom(STEP);
+  }
+
+  zoomOut() {
+    this.#zoom(1 / STEP);
+  }
+
+  /** Hold a cell. */
+  pin(cell) {
+    this.#pinned = null;
+    this.#pin(keyOf(cell));
+    this.#groups.get(keyOf(cell)).group.scrollIntoView({ block: "nearest", inline: "nearest" });
   }
 
   /** The cells drawn. */
@@ -72,8 +104,20 @@ export class ChartView {
 
   // Drawing ---------------------------------------------------------------------------------------
 
+  #zoom(factor) {
+    const { element: box } = this;
+    const before = this.picture.clientWidth;
+    const middle = box.scrollLeft + box.clientWidth / 2;
+    const unit = factor * planOf(this.#tokens, box.clientWidth, this.#unit).unit;
+    this.#unit = Math.min(LARGEST, Math.max(NARROWEST, unit));
+    this.#draw();
+    box.scrollLeft = (middle * this.picture.clientWidth) / before - box.clientWidth / 2;
+  }
+
   #draw() {
-    const plan = planOf(this.#tokens, this.element.clientWidth);
+    const isFirst = this.#unit === null;
+    const plan = planOf(this.#tokens, this.element.clientWidth, this.#unit);
+    this.#unit = plan.unit;
     const { width, height } = plan;
     for (const [name, value] of Object.entries({ width, height, viewBox: `0 0 ${width} ${height}` })) {
       this.picture.setAttribute(name, value);
@@ -84,6 +128,8 @@ export class ChartView {
     this.picture.replaceChildren(outline(plan), overlay(this.#nodes, plan), ...cells, ...words(plan));
     this.#current = this.#groups.has(this.#current) ? this.#current : firstKey(this.#shown);
     this.#groups.get(this.#current)?.group.setAttribute("tabindex", "0");
+    // the span of all words is in the middle
+    if (isFirst) this.element.scrollLeft = (width - this.element.clientWidth) / 2;
   }
 
   #cell(cell, plan, inTree) {
@@ -103,8 +149,9 @@ export class ChartView {
     shade.style.setProperty("--share", `${share * 100}%`);
     group.append(svg("path", { class: "reach", d: diamond(plan.half) }), shade);
     const label = cell.labels[0]?.label ?? "";
-    const room = inner > TYPE.tag.size ? inner * 1.4 : 0;
-    if (share >= LABELLED && widthOf(label, "tag") <= room) group.append(text(label));
+    const fitting = TYPE.tag.size * ((inner * 1.5) / widthOf(label, "tag"));
+    const size = Math.min(TYPE.tag.size * 1.2, fitting, inner);
+    if (share >= LABELLED && size >= SMALLEST_LABEL) group.append(text(label, size));
     this.#groups.set(keyOf(cell), { group, cell });
     return group;
   }
@@ -129,6 +176,11 @@ export class ChartView {
     picture.addEventListener("focusout", () => this.#read(this.#pinned));
     picture.addEventListener("click", (event) => this.#pin(keyAt(event)));
     picture.addEventListener("keydown", (event) => this.#key(event));
+    this.element.addEventListener("wheel", (event) => {
+      if (!event.ctrlKey && !event.metaKey) return;
+      event.preventDefault();
+      this.#zoom(Math.exp(-event.deltaY / 300));
+    }, { passive: false });
   }
 
   #read(key) {
@@ -157,6 +209,9 @@ export class ChartView {
       this.#pin(this.#current);
     } else if (event.key === "Escape") {
       this.#pin(null);
+    } else if (ZOOMS[event.key] && !event.ctrlKey && !event.metaKey) {
+      event.preventDefault();
+      this[ZOOMS[event.key]]();
     } else if (ARROWS[event.key]) {
       event.preventDefault();
       const from = this.#groups.get(this.#current).cell;
@@ -199,15 +254,21 @@ export function tableOf(tokens, cells, nodes) {
 
 // Geometry ----------------------------------------------------------------------------------------
 
-/** Compute the size and places of cells, and how words fit under them. */
-function planOf(tokens, room) {
+/**
+ * Compute the size and places of cells, and how words fit under them.
+ *
+ * @param wanted  the width of a word's cell; null for the widest that fits, or is readable
+ */
+function planOf(tokens, room, wanted) {
   const n = tokens.length;
   const names = tokens.map((token) => fitted(token.text, "word", LONGEST_WORD));
   const widest = Math.max(...names.map((name) => widthOf(name, "word")));
-  const unitWith = (left) => Math.min(WIDEST, Math.max(NARROWEST, (room - left - MARGIN) / n));
+  const least = wanted === null ? READABLE : NARROWEST;
+  const fitting = (left) => Math.min(WIDEST, Math.max(least, (room - left - MARGIN) / n));
+  const unitWith = (left) => (wanted === null || wanted === NARROWEST ? fitting(left) : wanted);
   const steep = widest > unitWith(MARGIN) - 6;
   const letters = steep
-    ? Math.min(TYPE.word.size, Math.max(SMALLEST_WORD, 0.8 * unitWith(MARGIN)))
+    ? Math.min(TYPE.word.size, Math.max(SMALLEST_WORD, 0.62 * unitWith(MARGIN)))
     : TYPE.word.size;
   const reach = (widest * letters) / TYPE.word.size;
   const slope = (SLOPE * Math.PI) / 180;
@@ -281,9 +342,9 @@ function overlay(nodes, { place, unit }) {
   );
 }
 
-function text(words) {
-  const { size, weight } = TYPE.tag;
-  return svg("text", { y: 4, "text-anchor": "middle", "font-size": size, "font-weight": weight }, words);
+function text(words, size) {
+  const { weight } = TYPE.tag;
+  return svg("text", { y: size * 0.36, "text-anchor": "middle", "font-size": size, "font-weight": weight }, words);
 }
 
 function firstKey(cells) {

@@ -3,6 +3,8 @@
  * several same ones in a chain, each counts.
  */
 
+import { cross } from "./analysis.js";
+
 /** For each tree, the nodes that some other of the trees does not have. */
 export function distinctive(trees) {
   const counts = trees.map(countNodes);
@@ -22,6 +24,20 @@ export function distinctive(trees) {
 /** The nodes of one tree that another does not have. */
 export function missingFrom(other, nodes) {
   return [...distinctive([nodes, other])[0]];
+}
+
+/**
+ * For each of two trees, the ids of the nodes to fold, so that only what differs stays open: those
+ * that hold no difference of either tree and cross none.
+ */
+export function foldedAround(nodes, others) {
+  const differing = distinctive([nodes, others]).flatMap((some) => [...some]);
+  if (differing.length === 0) return [new Set(), new Set()];
+  const touches = (node) => differing.some((one) => cross(one, node)
+    || (node.start <= one.start && one.end <= node.end));
+  return [nodes, others].map((tree) => new Set(
+    tree.filter((node) => node.children.length > 0 && !touches(node)).map((node) => node.id),
+  ));
 }
 
 function countNodes(nodes) {

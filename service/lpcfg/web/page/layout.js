@@ -1,28 +1,31 @@
 /**
  * Places the parts of a tree: a tidy layout (Reingold and Tilford, 1981) by measured text.
  *
- * All words stand in one line. Nodes stand as near to them as their children let them, parents
- * over the middle of their children, and subtrees as near to each other as their contours let
- * them. A chain of nodes over the same words (S over VP) is one block of stacked labels.
+ * All words stand in one line below. Nodes stand as near to them as their children let them,
+ * parents over the middle of their children, and subtrees as near to each other as their contours
+ * let them. A chain of nodes over the same words (S over VP) is one block of stacked labels.
  *
- * Places are reckoned in two directions, so that trees can be drawn upright or sideways: `cross`,
- * in which the words follow each other, and `main`, from the words (0) to the root. A contour is
- * how far a subtree reaches, relative to its block's centre, at every UNIT of `main`.
+ * Blocks are placed in two directions: `cross`, in which the words follow each other, and `main`,
+ * from the words (0) up to the root. A contour is how far a subtree reaches, relative to its
+ * block's centre, at every UNIT of `main`.
  */
 
-import { short } from "./numbers.js";
+import { numberOf } from "./doubt.js";
 import { fitted, widthOf } from "./type.js";
 
 const UNIT = 4;
 const MARGIN = 12;
 const WIDEST_FOLDED = 180;
 
-/** Upright: words below, root above. */
-const UPRIGHT = { line: 33, tagLine: 30, pad: 6, gap: 9, rise: 15, word: 22, fold: 22 };
-/** Upright, without numbers under the labels. */
-const PLAIN = { ...UPRIGHT, line: 22, tagLine: 18 };
-/** Sideways: words at the left, root at the right. */
-const SIDEWAYS = { line: 21, tagLine: 19, pad: 6, gap: 5, rise: 16, word: 12, fold: 22 };
+const LINE = 23;
+const TAG_LINE = 17;
+const PAD = 6;
+const GAP = 9;
+const RISE = 15;
+const WORD = 22;
+const FOLD = 22;
+/** Pixels between a label and its number. */
+export const BESIDE = 5;
 
 /**
  * Place a tree: its blocks with their rectangles, labels and edges, and the size of it all.
@@ -30,33 +33,23 @@ const SIDEWAYS = { line: 21, tagLine: 19, pad: 6, gap: 5, rise: 16, word: 12, fo
  * @param root    the node to draw from
  * @param folded  set of ids of nodes whose children are not drawn
  */
-export function layout(root, { sideways = false, folded = new Set() } = {}) {
+export function layout(root, folded = new Set()) {
   const top = blockOf(root, folded);
   const blocks = [...preOrder(top)];
-  const sizes = sizesFor(blocks, sideways);
-  for (const block of blocks) measure(block, sizes, sideways);
-  if (sideways) alignWords(blocks);
-  const contour = shape(top, sizes);
+  for (const block of blocks) measure(block);
+  const contour = shape(top);
   const low = Math.min(...contour.low);
   top.centre = MARGIN - low;
   for (const block of blocks) {
     for (const child of block.children) child.centre = block.centre + child.offset;
   }
-  const extent = Math.max(...contour.high) - low + 2 * MARGIN;
   const height = top.top + 2 * MARGIN;
-  const turn = sideways ? turned() : upright(height);
   return {
-    width: sideways ? height : extent,
-    height: sideways ? extent : height,
-    sideways,
-    blocks: blocks.map((block) => finished(block, sizes, turn)),
+    width: Math.max(...contour.high) - low + 2 * MARGIN,
+    height,
+    sideways: false,
+    blocks: blocks.map((block) => finished(block, height)),
   };
-}
-
-function sizesFor(blocks, sideways) {
-  if (sideways) return SIDEWAYS;
-  const nodes = blocks.flatMap((block) => block.nodes);
-  return nodes.some((node) => short(node.probability) !== "") ? UPRIGHT : PLAIN;
 }
 
 // Blocks ------------------------------------------------------------------------------------------
@@ -78,7 +71,8 @@ function blockOf(node, folded) {
   };
 }
 
-function textUnder(node) {
+/** All words under a node, in one string. */
+export function textUnder(node) {
   const words = [];
   const agenda = [node];
   while (agenda.length > 0) {
@@ -94,44 +88,30 @@ function* preOrder(block) {
   for (const child of block.children) yield* preOrder(child);
 }
 
-function measure(block, sizes, sideways) {
-  const line = block.isTag ? sizes.tagLine : sizes.line;
-  const across = (node) => {
-    const label = widthOf(node.label, block.isTag ? "tag" : "label");
-    const number = widthOf(short(node.probability), "number");
-    return (sideways ? label + (number && number + 7) : Math.max(label, number)) + 2 * sizes.pad;
-  };
-  const width = Math.max(...block.nodes.map(across));
-  const stack = line * block.nodes.length;
-  [block.cross, block.main] = sideways ? [stack, width] : [width, stack];
-  if (block.text === null) return;
-  const text = widthOf(block.text, "word");
-  [block.textCross, block.textMain] = sideways
-    ? [sizes.line, text + sizes.word]
-    : [text, sizes.word];
+/** How wide the box of a node is. */
+export function widthOfNode(node, pad) {
+  const label = widthOf(node.label, node.word === null ? "label" : "tag");
+  const number = widthOf(numberOf(node.probability), "number");
+  return label + (number && number + BESIDE) + 2 * pad;
 }
 
-/** Tags stand in one column, right of the longest word. */
-function alignWords(blocks) {
-  const leaves = blocks.filter((block) => block.text !== null);
-  const longest = Math.max(...leaves.map((block) => block.textMain));
-  const tags = leaves.filter((block) => block.isTag);
-  const widest = Math.max(0, ...tags.map((block) => block.main));
-  for (const block of leaves) block.textMain = longest;
-  for (const block of tags) block.main = widest;
+function measure(block) {
+  block.cross = Math.max(...block.nodes.map((node) => widthOfNode(node, PAD)));
+  block.main = (block.isTag ? TAG_LINE : LINE) * block.nodes.length;
+  block.textCross = block.text === null ? 0 : widthOf(block.text, "word");
 }
 
 // Contours ----------------------------------------------------------------------------------------
 
 /** Place what is under a block; its contour, from the words up to its top. */
-function shape(block, sizes) {
-  if (block.children.length === 0) return leafShape(block, sizes);
-  const shapes = block.children.map((child) => shape(child, sizes));
-  block.bottom = Math.max(...block.children.map((child) => child.top)) + sizes.rise;
+function shape(block) {
+  if (block.children.length === 0) return leafShape(block);
+  const shapes = block.children.map(shape);
+  block.bottom = Math.max(...block.children.map((child) => child.top)) + RISE;
   block.top = block.bottom + block.main;
-  const bar = binAt(block.bottom - sizes.rise / 2);
+  const bar = binAt(block.bottom - RISE / 2);
   for (const contour of shapes) extend(contour, bar + 1, 0);
-  const offsets = packed(shapes, sizes.gap);
+  const offsets = packed(shapes, GAP);
   const middle = (offsets[0] + offsets.at(-1)) / 2;
   block.children.forEach((child, number) => {
     child.offset = offsets[number] - middle;
@@ -141,8 +121,8 @@ function shape(block, sizes) {
   return whole;
 }
 
-function leafShape(block, sizes) {
-  block.bottom = block.textMain + (block.isFolded ? sizes.fold : 0);
+function leafShape(block) {
+  block.bottom = WORD + (block.isFolded ? FOLD : 0);
   block.top = block.bottom + block.main;
   const contour = { low: [], high: [] };
   extend(contour, binAt(block.bottom) + 1, block.textCross / 2);
@@ -197,62 +177,41 @@ function merged(shapes, offsets) {
 
 // Places on paper ---------------------------------------------------------------------------------
 
-function upright(height) {
-  return {
-    point: (cross, main) => [cross, height - MARGIN - main],
-    rectangle: (cross, main, width, length) => ({
-      x: cross - width / 2,
-      y: height - MARGIN - main - length,
-      width,
-      height: length,
-    }),
-  };
-}
-
-function turned() {
-  return {
-    point: (cross, main) => [main + MARGIN, cross],
-    rectangle: (cross, main, width, length) => ({
-      x: main + MARGIN,
-      y: cross - width / 2,
-      width: length,
-      height: width,
-    }),
-  };
-}
-
-function finished(block, sizes, turn) {
-  const box = turn.rectangle(block.centre, block.bottom, block.cross, block.main);
-  const height = box.height / block.nodes.length;
+function finished(block, height) {
+  const point = (cross, main) => [cross, height - MARGIN - main];
+  const rectangle = (main, width, length) => ({
+    x: block.centre - width / 2, y: height - MARGIN - main - length, width, height: length,
+  });
+  const box = rectangle(block.bottom, block.cross, block.main);
+  const each = box.height / block.nodes.length;
   return {
     isTag: block.isTag,
     isFolded: block.isFolded,
     nodes: block.nodes.map((node, number) => ({
       node,
-      box: { ...box, y: box.y + number * height, height },
+      box: { ...box, y: box.y + number * each, height: each },
     })),
     text: block.text,
-    textBox: block.text === null ? null
-      : turn.rectangle(block.centre, 0, block.textCross, block.textMain),
-    triangle: block.isFolded ? triangle(block, turn) : null,
+    textBox: block.text === null ? null : rectangle(0, block.textCross, WORD),
+    triangle: block.isFolded ? triangle(block, point) : null,
     edges: block.children.map((child) => ({
       child: child.nodes[0],
-      points: elbow(block, child, sizes, turn),
+      points: elbow(block, child, point),
     })),
   };
 }
 
-function triangle(block, turn) {
+function triangle(block, point) {
   return [
-    turn.point(block.centre, block.bottom),
-    turn.point(block.centre - block.textCross / 2, block.textMain),
-    turn.point(block.centre + block.textCross / 2, block.textMain),
+    point(block.centre, block.bottom),
+    point(block.centre - block.textCross / 2, WORD),
+    point(block.centre + block.textCross / 2, WORD),
   ];
 }
 
-function elbow(block, child, sizes, turn) {
-  const bar = block.bottom - sizes.rise / 2;
-  const ends = [turn.point(block.centre, block.bottom), turn.point(child.centre, child.top)];
+function elbow(block, child, point) {
+  const bar = block.bottom - RISE / 2;
+  const ends = [point(block.centre, block.bottom), point(child.centre, child.top)];
   if (Math.abs(block.centre - child.centre) < 0.5) return ends;
-  return [ends[0], turn.point(block.centre, bar), turn.point(child.centre, bar), ends[1]];
+  return [ends[0], point(block.centre, bar), point(child.centre, bar), ends[1]];
 }

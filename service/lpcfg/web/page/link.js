@@ -6,7 +6,7 @@
 
 const OBJECTIVES = ["max-rule", "max-marginal", "max-product"];
 const VIEWS = ["tree", "chart", "score"];
-export const MOST_TREES = 5;
+export const MOST_TREES = 10;
 
 /** The members of the state that this address gives, checked; what it does not give is left out. */
 export function stateOf(fragment) {
@@ -15,6 +15,7 @@ export function stateOf(fragment) {
     text: given.get("text"),
     k: whole(given.get("k"), 1, MOST_TREES),
     objective: oneOf(OBJECTIVES, given.get("objective")),
+    rescore: given.get("rescore") === "no" ? false : null,
     model: given.get("model"),
     linkedHash: given.get("hash"),
     view: oneOf(VIEWS, given.get("view")),
@@ -26,8 +27,10 @@ export function stateOf(fragment) {
 }
 
 /** Return the fragment of the address that restores this state. */
-export function fragmentOf({ text, k, objective, model, answer, view, sentence, tree, threshold }) {
+export function fragmentOf(state) {
+  const { text, k, objective, rescore, model, answer, view, sentence, tree, threshold } = state;
   const told = new URLSearchParams({ text, k, objective });
+  if (!rescore) told.set("rescore", "no");
   if (model) told.set("model", model);
   if (answer) told.set("hash", answer.model.hash);
   told.set("view", view);

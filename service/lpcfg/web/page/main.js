@@ -1,40 +1,54 @@
 /**
  * The page: its state, what shows it, and what changes it.
  *
- *     main        store · spotlight · session → api · link
- *     text        text-view · examples · analysis
- *     tree        trees-view → tree-view → layout → shapes; compare · picture · files
+ *     main        store · spotlight · session → api · link; models · corrections
+ *     text        text-view · examples · sentences-view
+ *     tree        trees-view → tree-view → layout → shapes; readings · inspector · tree-tools
+ *                 compare · corrections-view · arcs-view → arcs · picture · exports · files
  *     chart       chart-panel → chart-view → chart
  *     ask         score-panel → brackets
- *     everywhere  dom · numbers · type · notices · tabs · theme
+ *     everywhere  dom · numbers · doubt · glossary · type · notices · menus · help · tabs · theme
  *
  * The state:
  *
- *     text, k, objective, model    what is asked          answer, marginals, scores   what came
- *     sentence, tree, view         what is looked at      threshold, overlay          the chart
- *     busy, problem, took          how it goes            linkedHash                  from a link
+ *     text, k, objective, rescore, model     what is asked       answer, answered, corrections,
+ *     sentence, tree, view, selected         what is looked at   marginals, scores, other, arcs:
+ *     compare, against, withArcs, moved      beside it           what came, and for which text
+ *     busy, problem, took                    how it goes         threshold, overlay: the chart
+ *     one                                    the sentence looked at, as it was corrected
  */
 
 import { Service } from "./api.js";
+import { showArcs } from "./arcs-view.js";
 import { ChartPanel } from "./chart-panel.js";
-import { byId, html } from "./dom.js";
+import { sentenceShown } from "./corrections.js";
+import { showCorrections } from "./corrections-view.js";
+import { byId } from "./dom.js";
 import { EXAMPLES } from "./examples.js";
 import { copy } from "./files.js";
+import { showHelp } from "./help.js";
+import { Inspector } from "./inspector.js";
 import { fragmentOf, stateOf } from "./link.js";
+import { tendMenus } from "./menus.js";
+import { Models } from "./models.js";
 import { showNotices } from "./notices.js";
+import { showReadings } from "./readings.js";
 import { showScores } from "./score-panel.js";
+import { showSentences } from "./sentences-view.js";
 import { Session } from "./session.js";
 import { Spotlight } from "./spotlight.js";
 import { Store } from "./store.js";
 import { showTabs } from "./tabs.js";
-import { showSentences, showText, showWords } from "./text-view.js";
+import { showText } from "./text-view.js";
 import { followTheme } from "./theme.js";
+import { showTreeTools } from "./tree-tools.js";
 import { TreesView } from "./trees-view.js";
 
 const DEFAULTS = {
   text: EXAMPLES[0].text,
-  k: 1,
+  k: 3,
   objective: "max-rule",
+  rescore: true,
   model: "",
   view: "tree",
   sentence: 0,
@@ -44,43 +58,61 @@ const DEFAULTS = {
 };
 const UNASKED = {
   overlay: true,
+  compare: false,
+  against: "",
+  withArcs: false,
   answer: null,
+  answered: "",
+  corrections: new Map(),
+  selected: null,
+  moved: null,
   marginals: null,
   scores: null,
+  other: null,
+  arcs: null,
+  models: [],
   busy: null,
   problem: null,
   took: 0,
 };
-const IN_ADDRESS = ["text", "k", "objective", "model", "answer", "view", "sentence", "tree",
-  "threshold"];
+const IN_ADDRESS = ["text", "k", "objective", "rescore", "model", "answer", "view", "sentence",
+  "tree", "threshold"];
 const SETTLED = 150;
 
 /** Create a store whose first `set` notifies all listeners of everything. */
 function build() {
-  const store = new Store({});
+  const store = new Store({}, { one: sentenceShown });
   const spotlight = new Spotlight();
   const service = new Service();
   const session = new Session(store, service);
+  const models = new Models(store);
   followTheme();
+  tendMenus();
   showTabs(store);
   showText(store, session);
   showSentences(store);
-  showWords(store, spotlight);
   showNotices(store, session, service);
   const trees = new TreesView(store, spotlight);
+  const inspector = new Inspector(store, session, trees, models);
+  showReadings(store, trees);
+  showTreeTools(store, trees, session, models);
+  showCorrections(store, session);
+  showArcs(store, session, spotlight);
+  showHelp(store, models);
   const chart = new ChartPanel(store, spotlight, trees);
   showScores(store, session);
   const refit = () => {
     if (store.now.view === "chart") chart.show();
     if (store.now.view === "tree") trees.refit();
   };
-  store.on(["view", "answer", "sentence"], ({ view }) => {
-    if (view === "chart") session.readChart();
+  store.on(["view", "one"], ({ view }) => {
+    if (view === "chart") session.readMarginals();
   });
   store.on(["view"], refit);
   onResize(byId("analysis"), refit);
   keepAddress(store, session);
-  store.on(["answer"], once(() => showModels(service, store)));
+  store.on(["models"], () => inspector.show());
+  store.on(["answer"], once(() => models.load(service)));
   return { store, session };
 }
 
@@ -123,25 +155,6 @@ function once(action) {
   };
 }
 
-/** Show the models, and let the reader choose if there are several. */
-async function showModels(service, store) {
-  const models = await service.models().catch(() => []); // it is only a choice of more
-  byId("model").append(...models.map(({ name, version, default: isDefault }) =>
-    html("option", { value: isDefault ? "" : name }, `${name}@${version}`)));
-  byId("model").value = store.now.model;
-  byId("model-choice").hidden = models.length < 2;
-}
-
-function showModelOf(store) {
-  store.on(["answer"], ({ answer }) => {
-    const model = answer?.model;
-    byId("model-name").textContent = model ? `${model.name}@${model.version}` : "";
-    byId("model-hash").textContent = model ? model.hash.slice(0, 12) : "";
-    byId("model-hash").title = model?.hash ?? "";
-  });
-}
-
 const { store, session } = build();
-showModelOf(store);
 store.set({ ...DEFAULTS, ...UNASKED, ...stateOf(location.hash) });
 session.parse();

@@ -17,6 +17,7 @@ export function showNotices(store, session, service) {
     if (!busy) byId("status").textContent = answer ? summary(answer, took) : "";
   });
   store.on(["problem"], ({ problem }) => showProblem(problem, { session, service }));
+  store.on(["problem", "busy", "answer", "text"], showStale);
   store.on(["answer", "linkedHash"], showModelNote);
 }
 
@@ -51,6 +52,16 @@ class Progress {
   }
 }
 
+/** Fade what belongs to an earlier text than the one that is written now. */
+function showStale({ problem, busy, answer, text, answered }) {
+  const failed = problem !== null && !problem.keeps;
+  const isStale = answer !== null && (failed || text !== answered);
+  const isAsking = busy !== null && !failed;
+  byId("analysis").classList.toggle("stale", isStale);
+  byId("analysis").classList.toggle("asking", isAsking);
+  byId("stale-note").hidden = !isStale || isAsking;
+}
+
 function summary(answer, took) {
   const { sentences } = answer;
   const words = sentences.reduce((sum, sentence) => sum + sentence.tokens.length, 0);
@@ -60,6 +71,7 @@ function summary(answer, took) {
     count(words, "word"),
     `${Math.round(took)} ms`,
     failed > 0 ? `${failed} without a whole tree` : null,
+    answer.whole ? null : "more to come",
   ].filter(Boolean).join(" · ");
 }
 
@@ -84,15 +96,17 @@ function showProblem(problem, { session, service }) {
   box.replaceChildren(...[
     html("h2", {}, problem.title),
     html("p", {}, sentenceCase(problem.detail ?? "")),
-    problem.limit === undefined ? null : html("p", {}, `Limit: ${problem.limit}. `
+    problem.limit === undefined || problem.limit === null ? null : html("p", {}, `Limit: ${problem.limit}. `
       + `You sent: ${problem.value}.`),
-    faults.length > 1 ? html("ul", {}, ...faults.map((fault) => html("li", {}, fault.detail)))
+    faults.length > 1 ? html("ul", {}, ...faults.map((fault) => html("li", {}, sentenceCase(fault.detail))))
       : null,
-    problem.status === 401 ? keyForm(session, service) : retryButton(session),
+    problem.status === 401 ? keyForm(session, service) : closing(problem, session),
   ].filter(Boolean));
 }
 
-function retryButton(session) {
+/** A new attempt may help, unless the service has said what is wrong with the request. */
+function closing({ status, asked }, session) {
+  if (status === 422 || status === 413 || asked !== undefined) return null;
   return html("button", { type: "button", on: { click: () => session.again() } }, "Try again");
 }
 

@@ -14,6 +14,14 @@ export function exact(probability) {
   return probability > 0.9999 && probability < 1 ? "over 0.9999" : probability.toFixed(4);
 }
 
+/** Write a probability as people say it: "32 %", "4.1 %", "over 99 %", "under 0.1 %". */
+export function percent(probability) {
+  if (probability === null || probability === undefined) return "unknown";
+  if (probability >= 0.995) return probability === 1 ? "100 %" : "over 99 %";
+  if (probability < 0.0005) return probability === 0 ? "0 %" : "under 0.1 %";
+  return `${(100 * probability).toFixed(probability < 0.095 ? 1 : 0)} %`;
+}
+
 /** Write a natural logarithm: −64.58, or a dash if there is none. */
 export function log(value) {
   return value === null || value === undefined ? "–" : value.toFixed(2).replace("-", "−");

@@ -10,8 +10,13 @@ import { TYPE, fontFamily, fontOf } from "./type.js";
 const INK = "#1c2330";
 const GREY = "#5a6373";
 const LINE = "#9aa3b2";
-/** The shade of probability 0 and of probability 1. */
-const SHADES = [[255, 255, 255], [174, 206, 219]];
+/** Fill and line of a box, by how sure the model is of it. */
+const BOXES = {
+  sure: ["#fff", LINE],
+  likely: ["#fff", "#b98a1a"],
+  unsure: ["#fdf1d2", "#a8750a"],
+  doubtful: ["#fbe1da", "#b3341c"],
+};
 const FILLS = { label: INK, tag: INK, word: INK, "folded-words": GREY, number: GREY };
 const PIXELS = 2;
 
@@ -103,9 +108,7 @@ function paintShape(shape, context) {
   }
 }
 
-function paint({ role, share }) {
-  if (role === "gauge") return { fill: INK, stroke: "none" };
-  const [least, most] = SHADES;
-  const mixed = least.map((from, part) => Math.round(from + (most[part] - from) * (share ?? 0)));
-  return { fill: `rgb(${mixed.join(" ")})`, stroke: LINE };
+function paint({ role, level }) {
+  const [fill, stroke] = BOXES[level];
+  return role === "gauge" ? { fill: stroke, stroke: "none" } : { fill, stroke };
 }

@@ -4,7 +4,7 @@
 
 import { readTree, splitTrees } from "./brackets.js";
 import { byId, html } from "./dom.js";
-import { count, exact, log } from "./numbers.js";
+import { count, log, percent } from "./numbers.js";
 import { TreeView } from "./tree-view.js";
 
 const LACKING = { kind: "lacking", sign: "!", words: "the grammar has no such rule or word" };
@@ -26,22 +26,22 @@ export function showScores(store, session) {
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) ask(event);
   });
   byId("use-tree").addEventListener("click", () => {
-    const { answer, sentence, tree } = store.now;
-    box.value = answer?.sentences[sentence]?.parses[tree]?.tree ?? box.value;
+    const { one, tree } = store.now;
+    box.value = one?.parses[tree]?.tree ?? box.value;
     box.focus();
   });
   store.on(["scores"], ({ scores }) => {
     const views = [];
     const cards = (scores?.trees ?? []).map((one, number) => one.problem
       ? problemCard(one.problem, number, pieces[number], box)
-      : scoreCard(one, number, views));
+      : scoreCard(one, scores.nodes[number] ?? [], number, views));
     byId("scores").replaceChildren(...cards);
     for (const { view, nodes, marks } of views) view.show(nodes, { marks });
   });
 }
 
-function scoreCard(score, number, views) {
-  const nodes = readTree(score.tree);
+function scoreCard(score, posteriors, number, views) {
+  const nodes = withProbabilities(readTree(score.tree), posteriors);
   const marks = new Map(score.missing.map((id) => [id, LACKING]));
   const view = new TreeView({ label: `Tree ${number + 1}, as it was scored` });
   views.push({ view, nodes, marks });
@@ -55,6 +55,17 @@ function scoreCard(score, number, views) {
   );
 }
 
+/** Give each node its posterior; a node that no analysis has gets 0, a tag none. */
+function withProbabilities(nodes, posteriors) {
+  const known = new Map(posteriors.map(({ label, start, end, probability }) =>
+    [`${start} ${end} ${label}`, probability]));
+  for (const node of nodes) {
+    node.probability = node.word !== null ? null
+      : known.get(`${node.start} ${node.end} ${node.label}`) ?? 0;
+  }
+  return nodes;
+}
+
 function verdict({ sign, missing }) {
   if (sign === 0) {
     const what = missing.length > 0 ? `${count(missing.length, "place")} marked` : "see why";
@@ -66,10 +77,10 @@ function verdict({ sign, missing }) {
 function facts(score) {
   const conditional = score.conditional_log_probability;
   const rows = [
+    ["p(tree | sentence)", conditional === null ? "–" : percent(Math.exp(conditional))],
     ["log p(tree)", score.sign === 0 ? "−∞" : log(score.log_probability)],
     ["log p(sentence)", log(score.sentence_log_probability)],
     ["log p(tree | sentence)", log(conditional)],
-    ["p(tree | sentence)", conditional === null ? "–" : exact(Math.exp(conditional))],
   ];
   return html("dl", { class: "facts" }, ...rows.map(([name, value]) =>
     html("div", {}, html("dt", {}, name), html("dd", {}, value))));

@@ -2,11 +2,13 @@
  * Turns a placed tree into simple shapes with roles. The code that draws decides how roles look.
  *
  *     { kind: "path", role, path }                          path in SVG's notation
- *     { kind: "box", role, x, y, width, height, radius, share }
+ *     { kind: "box", role, level, x, y, width, height, radius }   level as in doubt.js
  *     { kind: "text", role, x, y, anchor, text, type }      y of the baseline; type as in type.js
  */
 
-import { short } from "./numbers.js";
+import { levelOf, numberOf } from "./doubt.js";
+import { BESIDE } from "./layout.js";
+import { widthOf } from "./type.js";
 
 const ROUND = 6;
 const RADIUS = 4;
@@ -17,23 +19,24 @@ export function edgeShapes(block) {
   return block.edges.map(({ points }) => line("edge", rounded(points)));
 }
 
-/** A node's label in its box, its number, and a gauge as long as it is probable. */
-export function nodeShapes({ node, box }, block, sideways) {
+/** A node's label in its box; where it is in doubt, its number and a gauge as long as it is probable. */
+export function nodeShapes({ node, box }, block) {
   const type = block.isTag ? "tag" : "label";
-  const middle = box.x + box.width / 2;
-  const share = node.probability ?? null;
-  const shapes = [{ kind: "box", role: "box", ...box, radius: RADIUS, share }];
-  const label = { kind: "text", role: type, type, text: node.label };
-  const number = { kind: "text", role: "number", type: "number", text: short(share) };
-  if (sideways) {
-    const y = box.y + box.height / 2 + 4;
-    shapes.push({ ...label, x: box.x + 6, y, anchor: "start" });
-    shapes.push({ ...number, x: box.x + box.width - 6, y, anchor: "end" });
-  } else {
-    shapes.push({ ...label, x: middle, y: box.y + (block.isTag ? 12 : 14.5), anchor: "middle" });
-    shapes.push({ ...number, x: middle, y: box.y + box.height - 7, anchor: "middle" });
+  const level = levelOf(node.probability);
+  const number = numberOf(node.probability);
+  const label = widthOf(node.label, type);
+  const beside = number === "" ? 0 : BESIDE + widthOf(number, "number");
+  const x = box.x + (box.width - label - beside) / 2;
+  const y = box.y + box.height / 2 + (block.isTag ? 4 : 4.5) - (number === "" ? 0 : 1);
+  const shapes = [
+    { kind: "box", role: "box", level, ...box, radius: RADIUS },
+    { kind: "text", role: type, type, text: node.label, x, y, anchor: "start" },
+  ];
+  if (number !== "") {
+    const place = { x: x + label + BESIDE, y, anchor: "start" };
+    shapes.push({ kind: "text", role: "number", type: "number", text: number, ...place });
+    shapes.push(gauge(box, node.probability, level));
   }
-  if (share !== null) shapes.push(gauge(box, share));
   return shapes;
 }
 
@@ -50,7 +53,7 @@ export function textShapes(block, sideways) {
     y: y + height / 2 + (sideways ? 5 : 6),
     anchor: sideways ? "start" : "middle",
   };
-  if (!block.isFolded) return [words];
+  if (block.triangle === null) return [words];
   return [line("triangle", `M${block.triangle.map(at).join("L")}Z`), words];
 }
 
@@ -58,22 +61,22 @@ export function textShapes(block, sideways) {
 export function* shapesOf({ blocks, sideways }) {
   for (const block of blocks) yield* edgeShapes(block);
   for (const block of blocks) {
-    for (const one of block.nodes) yield* nodeShapes(one, block, sideways);
+    for (const one of block.nodes) yield* nodeShapes(one, block);
     yield* textShapes(block, sideways);
   }
 }
 
-function gauge({ x, y, width, height }, share) {
+function gauge({ x, y, width, height }, share, level) {
   const full = width - 2 * RADIUS;
   return {
     kind: "box",
     role: "gauge",
+    level,
     x: x + RADIUS,
     y: y + height - GAUGE - 1,
     width: full * Math.min(1, Math.max(0, share)),
     height: GAUGE,
     radius: GAUGE / 2,
-    share: null,
   };
 }
 

@@ -4,10 +4,13 @@
 
 export class Store {
   #state;
+  #derived;
   #listeners = [];
 
-  constructor(initial) {
+  /** @param derived  members computed from others: name → function of the state */
+  constructor(initial, derived = {}) {
     this.#state = { ...initial };
+    this.#derived = derived;
   }
 
   /** The present state; not to be changed by its readers. */
@@ -17,10 +20,14 @@ export class Store {
 
   /** Change some members and tell those who listen to one of them, in order of subscription. */
   set(changes) {
+    const before = this.#state;
+    this.#state = { ...before, ...changes };
+    for (const [name, compute] of Object.entries(this.#derived)) {
+      this.#state[name] = compute(this.#state);
+    }
     const changed = new Set(
-      Object.keys(changes).filter((key) => !Object.is(this.#state[key], changes[key])),
+      Object.keys(this.#state).filter((key) => !Object.is(before[key], this.#state[key])),
     );
-    this.#state = { ...this.#state, ...changes };
     for (const { keys, listener } of this.#listeners) {
       if (keys.some((key) => changed.has(key))) listener(this.#state);
     }

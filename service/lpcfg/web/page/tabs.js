@@ -26,6 +26,6 @@ export function showTabs(store) {
       tabs[number].tabIndex = isChosen ? 0 : -1;
       byId(`panel-${name}`).hidden = !isChosen;
     });
-    byId("words").hidden = view === "score";
+    byId("readout-row").hidden = view === "score";
   });
 }

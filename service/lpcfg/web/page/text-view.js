@@ -1,14 +1,15 @@
 /**
- * The text: typed or taken from an example, its sentences to choose from, and the chosen one word
- * by word.
+ * The text: typed, taken from an example, from earlier, or from a file; and the options.
  */
 
-import { piecesOf } from "./analysis.js";
-import { byId, flag, html } from "./dom.js";
+import { byId, html } from "./dom.js";
 import { EXAMPLES } from "./examples.js";
-import { isLitWord } from "./spotlight.js";
+import { keep, kept } from "./kept.js";
+import { MOST_TREES } from "./link.js";
 
-const SHOWN = 34;
+const SHOWN = 60;
+const REMEMBERED = 40;
+const LARGEST_FILE = 5_000_000;
 
 /** Let the reader write, choose examples and options. */
 export function showText(store, session) {
@@ -17,6 +18,10 @@ export function showText(store, session) {
     store.set({ text: box.value, linkedHash: null, sentence: 0, tree: 0 });
     session.parseSoon();
   };
+  const use = (text) => {
+    store.set({ text, linkedHash: null, sentence: 0, tree: 0 });
+    session.parse();
+  };
   box.addEventListener("input", (event) => {
     if (!event.isComposing) take();
   });
@@ -24,16 +29,27 @@ export function showText(store, session) {
   store.on(["text"], ({ text }) => {
     if (box.value !== text) box.value = text;
   });
-  byId("examples").append(...EXAMPLES.map(({ name, text }) => html("button", {
-    type: "button",
-    on: {
-      click: () => {
-        store.set({ text, linkedHash: null, sentence: 0, tree: 0 });
-        session.parse();
-      },
-    },
-  }, name)));
+  const options = Array.from({ length: MOST_TREES - 1 }, (_, number) => html("option", {}, number + 2));
+  byId("k").append(...options);
+  byId("examples").append(...EXAMPLES.map(({ name, text }) => entry(name, () => use(text))));
   for (const name of ["k", "objective", "model"]) bindOption(name, store, session);
+  byId("rescore").addEventListener("change", ({ target }) => {
+    store.set({ rescore: target.checked, tree: 0 });
+    session.parse();
+  });
+  store.on(["rescore"], ({ rescore }) => {
+    byId("rescore").checked = rescore;
+  });
+  remember(store, use);
+  takeFiles(use);
+}
+
+function entry(name, act) {
+  const choose = ({ currentTarget }) => {
+    currentTarget.closest("details").open = false;
+    act();
+  };
+  return html("button", { type: "button", on: { click: choose } }, name);
 }
 
 function bindOption(name, store, session) {
@@ -47,54 +63,60 @@ function bindOption(name, store, session) {
   });
 }
 
-/** Let the reader choose one of several sentences. */
-export function showSentences(store) {
-  const list = byId("sentences");
-  store.on(["answer", "sentence"], ({ answer, sentence }) => {
-    const sentences = answer?.sentences ?? [];
-    list.hidden = sentences.length < 2;
-    const buttons = sentences.map((one, number) => html("button", {
-      type: "button",
-      "aria-current": number === sentence ? "true" : null,
-      on: { click: () => store.set({ sentence: number, tree: 0 }) },
-    }, `${number + 1}. ${shortened(one.text)}`, one.status === "parsed" ? null : badge(one.status)));
-    const focused = [...list.children].findIndex((item) => item.contains(document.activeElement));
-    list.replaceChildren(...buttons.map((button) => html("li", {}, button)));
-    buttons[focused]?.focus();
+/** Keep the texts that were parsed in this browser, the newest first. */
+function remember(store, use) {
+  let texts = kept("history", []);
+  const show = () => {
+    byId("history").replaceChildren(...texts.map((text) => entry(shortened(text), () => use(text))), ...(
+      texts.length === 0 ? [html("p", { class: "muted" }, "Nothing yet.")]
+        : [entry("Forget all of this", () => {
+          texts = [];
+          keep("history", texts);
+          show();
+        })]));
+  };
+  show();
+  store.on(["answer"], ({ answer, text }) => {
+    if (answer === null || texts[0] === text || text.length > 10_000) return;
+    // what is typed on is one text, not many
+    const isSame = (other) => other === text || text.startsWith(other);
+    texts = [text, ...texts.filter((other) => !isSame(other))].slice(0, REMEMBERED);
+    keep("history", texts);
+    show();
   });
 }
 
-function badge(status) {
-  return html("span", { class: "badge" }, status);
+/** Take the text of a file that is dropped on the page or opened. */
+function takeFiles(use) {
+  const read = async (file) => {
+    if (!file) return;
+    if (file.size > LARGEST_FILE) {
+      byId("link-told").textContent = `${file.name} is larger than 5 MB: use lpcfg parse for it.`;
+      return;
+    }
+    use(await file.text());
+  };
+  byId("file").addEventListener("change", ({ target }) => {
+    read(target.files[0]);
+    target.value = "";
+  });
+  byId("open-file").addEventListener("click", () => byId("file").click());
+  const over = (event, on) => {
+    if (!event.dataTransfer?.types.includes("Files")) return;
+    event.preventDefault();
+    document.body.classList.toggle("dropping", on);
+  };
+  window.addEventListener("dragover", (event) => over(event, true));
+  window.addEventListener("dragleave", (event) => over(event, false));
+  window.addEventListener("drop", (event) => {
+    over(event, false);
+    read(event.dataTransfer?.files[0]);
+  });
 }
 
-function shortened(text) {
-  const characters = Array.from(text.replace(/\s+/g, " "));
-  return characters.length <= SHOWN ? text : `${characters.slice(0, SHOWN).join("").trimEnd()}…`;
-}
-
-/** Show the chosen sentence as written; pointing at a word highlights all that contains it. */
-export function showWords(store, spotlight) {
-  const line = byId("words");
-  let tokens = [];
-  store.on(["answer", "sentence"], ({ answer, sentence }) => {
-    const one = answer?.sentences[sentence];
-    tokens = [];
-    const pieces = one ? piecesOf(one) : [];
-    line.replaceChildren(...pieces.map((piece) => {
-      if (piece.token === null) return piece.text;
-      const word = html("span", { class: "token", "data-word": piece.token }, piece.text);
-      tokens.push(word);
-      return word;
-    }));
-  });
-  line.addEventListener("pointerover", (event) => {
-    const number = event.target.dataset.word;
-    spotlight.turn(number === undefined ? null
-      : { start: Number(number), end: Number(number) + 1, part: "word" });
-  });
-  line.addEventListener("pointerleave", () => spotlight.turn(null));
-  spotlight.on((spot) => {
-    tokens.forEach((word, number) => flag(word, "data-lit", isLitWord(spot, number)));
-  });
+/** The beginning of a text, in one line. */
+export function shortened(text, most = SHOWN) {
+  const line = text.replace(/\s+/gu, " ").trim();
+  const characters = Array.from(line);
+  return characters.length <= most ? line : `${characters.slice(0, most).join("").trimEnd()}…`;
 }

@@ -1,35 +1,42 @@
 /**
- * The trees of the chosen sentence, side by side: chosen, compared, folded, taken away as files.
+ * The tree of the chosen sentence, alone or beside another: another reading, another model's tree,
+ * or the tree without the rescoring layer.
  */
 
 import { treeOf, wordsOf } from "./analysis.js";
-import { distinctive, missingFrom } from "./compare.js";
+import { distinctive, foldedAround, missingFrom } from "./compare.js";
 import { byId, html } from "./dom.js";
-import { copy, save } from "./files.js";
-import { exact, log, wordRange } from "./numbers.js";
-import { pngPicture, svgPicture } from "./picture.js";
+import { doubtfulNodes } from "./doubt.js";
+import { wordRange } from "./numbers.js";
 import { TreeView } from "./tree-view.js";
 
-const DIFFERENT = { kind: "differs", sign: "≠", words: "not in all of these trees" };
+const DIFFERENT = { kind: "differs", sign: "≠", words: "not in the other tree" };
+const MOVED = { kind: "moved", sign: "•", words: "changed by your last step" };
 /** The most differences shown at once; a button shows more. */
 const FEW = 4;
-/** A tree wider than this many times its room is easier to read sideways. */
-const TOO_WIDE = 2.4;
 
 export class TreesView {
   #store;
   #spotlight;
-  #views = [];
+  #panes = [];
   #trees = [];
-  #sideways = null;
+  #turned = null;
+  #doubt = -1;
 
   constructor(store, spotlight) {
     this.#store = store;
     this.#spotlight = spotlight;
-    store.on(["answer", "sentence"], () => this.show());
-    store.on(["tree"], () => this.#choose());
-    spotlight.on((spot) => this.#views.forEach((view) => view.light(spot)));
-    this.#listen();
+    store.on(["one"], ({ one }) => {
+      this.#trees = (one?.parses ?? []).map((parse) => treeOf(one, parse));
+    });
+    store.on(["one", "tree", "other", "compare", "against"], () => this.show());
+    store.on(["moved"], ({ moved }) => {
+      if (moved === null) this.#unmark();
+    });
+    store.on(["selected"], ({ selected }) => {
+      if (selected === null) this.#panes[0]?.view.choose(null);
+    });
+    spotlight.on((spot) => this.#panes.forEach(({ view }) => view.light(spot)));
   }
 
   /** The nodes of the chosen tree, or null where there is none. */
@@ -37,185 +44,150 @@ export class TreesView {
     return this.#trees[this.#store.now.tree] ?? null;
   }
 
-  /** Draw the trees of the chosen sentence. */
+  /** The chosen tree as it is placed on the screen. */
+  get drawing() {
+    return this.#panes[0].view.drawing;
+  }
+
+  /** Draw the tree of the chosen sentence, and what it is compared with. */
   show() {
-    const { answer, sentence } = this.#store.now;
-    const one = answer?.sentences[sentence] ?? null;
-    this.#trees = (one?.parses ?? []).map((parse) => treeOf(one, parse));
-    this.#views = this.#trees.map((_, number) => new TreeView({
-      label: `Tree ${number + 1}`,
-      onSpot: (spot) => this.#spotlight.turn(spot),
-      onRead: showReading,
-    }));
+    const { one } = this.#store.now;
+    this.#doubt = -1;
     showStatus(one);
     byId("tree-tools").hidden = this.#trees.length === 0;
-    byId("trees").replaceChildren(...this.#views.map((view, number) =>
-      this.#card(view, number, one)));
-    byId("trees").classList.toggle("several", this.#views.length > 1);
-    this.#draw();
-    this.#choose();
+    this.#panes = this.chosen === null ? [] : this.#contents();
+    byId("trees").replaceChildren(...this.#panes.map((pane) => pane.card));
+    byId("trees").classList.toggle("several", this.#panes.length > 1);
+    const folded = this.#panes.length > 1
+      ? foldedAround(this.#panes[0].nodes, this.#panes[1].nodes) : [new Set()];
+    this.#panes.forEach(({ view, nodes, marks }, number) => {
+      view.show(nodes, { marks, turned: this.#turned, folded: folded[number] });
+    });
+    this.#showDifference();
+    this.#tellTurned();
   }
 
   /** Fit the trees to the room they have now; what is folded stays so. */
   refit() {
-    this.#draw();
+    for (const { view, nodes } of this.#panes) {
+      view.show(nodes, { marks: view.marks, turned: this.#turned, folded: view.folded });
+    }
+    this.#tellTurned();
   }
 
-  #card(view, number, sentence) {
-    const parse = sentence.parses[number];
-    const several = sentence.parses.length > 1;
-    const choice = html("input", {
-      type: "radio",
-      name: "tree",
-      value: number,
-      on: { change: () => this.#store.set({ tree: number }) },
-    });
-    return html(
-      "article",
-      { class: "card", "data-tree": number },
-      html(
-        "header",
-        {},
-        several ? html("label", {}, choice, ` Tree ${number + 1}`) : html("b", {}, "Tree"),
-        html("span", { class: "muted" }, `log p(tree) ${log(parse.log_probability)}`),
-        html("span", { class: "muted" }, `score ${log(parse.score)}`),
-        parse.sign !== null && parse.sign < 0
-          ? html("span", { class: "badge" }, "p(tree) is negative") : null,
-      ),
-      number === 0 ? null : differences(this.#trees[0], this.#trees[number], sentence.tokens),
-      view.element,
-    );
+  /** Move a node of the chosen tree to the middle and choose it. */
+  reveal(node) {
+    const [{ view }] = this.#panes;
+    view.reveal(node);
+    view.choose(node);
+    this.#store.set({ selected: node, moved: null });
   }
 
-  #draw() {
-    const marks = this.#trees.length > 1 ? distinctive(this.#trees) : [new Set()];
-    this.#views.forEach((view, number) => {
-      const marked = new Map([...marks[number]].map((node) => [node.id, DIFFERENT]));
-      const options = { marks: marked, folded: view.folded };
-      view.show(this.#trees[number], { ...options, sideways: this.#sideways ?? false });
-      if (this.#sideways === null && isTooWide(view)) {
-        view.show(this.#trees[number], { ...options, sideways: true });
-      }
+  /** Go to the next node in doubt, in reading order. */
+  nextDoubt() {
+    const doubts = doubtfulNodes(this.chosen).sort((a, b) => a.id - b.id);
+    if (doubts.length === 0) return;
+    this.#doubt = (this.#doubt + 1) % doubts.length;
+    this.reveal(doubts[this.#doubt]);
+  }
+
+  /** Fold or unfold a node of the chosen tree. */
+  toggle(node) {
+    this.#panes[0].view.toggle(node.id);
+  }
+
+  /** Let the keys walk on in the chosen tree. */
+  focus() {
+    this.#panes[0]?.view.picture.querySelector("[tabindex='0']")?.focus({ preventScroll: true });
+  }
+
+  /** Do something with each tree on the screen. */
+  each(action) {
+    for (const { view } of this.#panes) view[action]();
+  }
+
+  turn() {
+    this.#turned = !this.drawing.sideways;
+    this.refit();
+  }
+
+  /** Fold all nodes that `isWanted`; where they are folded already, unfold everything. */
+  foldAll(isWanted) {
+    for (const { view, nodes } of this.#panes) {
+      const wanted = nodes.filter(isWanted).map((node) => node.id);
+      const folded = wanted.every((id) => view.folded.has(id)) ? [] : wanted;
+      view.show(nodes, { folded, marks: view.marks, turned: this.#turned });
+    }
+  }
+
+  // Contents --------------------------------------------------------------------------------------
+
+  #contents() {
+    const other = this.#compared();
+    const nodes = this.chosen;
+    if (other === null) return [this.#pane("The tree", nodes, this.#moved(nodes), null)];
+    const [own, others] = distinctive([nodes, other.nodes]).map((some) =>
+      new Map([...some].map((node) => [node.id, DIFFERENT])));
+    const title = `Reading ${this.#store.now.tree + 1}`;
+    const told = differences(nodes, other.nodes, this.#store.now.one.tokens);
+    return [
+      this.#pane(title, nodes, own, html("b", {}, title)),
+      this.#pane(other.title, other.nodes, others, html("b", {}, other.title), told),
+    ];
+  }
+
+  /** The tree beside the chosen one; null while there is none. */
+  #compared() {
+    const { compare, against, tree, other } = this.#store.now;
+    if (!compare) return null;
+    if (against === "") {
+      const number = tree === 0 ? 1 : 0;
+      const nodes = this.#trees[number];
+      return nodes ? { title: `Reading ${number + 1}`, nodes } : null;
+    }
+    if (!other?.sentence.parses.length) return null;
+    const { name, version } = other.model;
+    const title = against === "plain" ? "Without rescoring" : `${name}@${version}`;
+    return { title, nodes: treeOf(other.sentence, other.sentence.parses[0]) };
+  }
+
+  /** What the last correction changed. */
+  #moved(nodes) {
+    const { moved } = this.#store.now;
+    if (!moved?.parses.length) return new Map();
+    const before = treeOf(moved, moved.parses[0]);
+    return new Map(missingFrom(before, nodes).map((node) => [node.id, MOVED]));
+  }
+
+  #unmark() {
+    if (this.#panes.length === 1 && this.#panes[0].view.marks.size > 0) {
+      this.#panes[0].view.mark(new Map());
+    }
+  }
+
+  #pane(label, nodes, marks, title, told = null) {
+    const view = new TreeView({
+      label,
+      onSpot: (spot) => this.#spotlight.turn(spot),
+      onChoose: (selected) => this.#store.set({ selected, moved: null }),
     });
-    const isSideways = this.#views[0]?.drawing.sideways ?? false;
+    const card = html("article", { class: "card" }, title && html("header", {}, title), told, view.element);
+    return { view, nodes, marks, card };
+  }
+
+  /** Move each tree of a pair to the first node that the other lacks, or to its root. */
+  #showDifference() {
+    if (this.#panes.length < 2) return;
+    for (const { view, nodes, marks } of this.#panes) {
+      const [first] = marks.keys();
+      if (first !== undefined) view.reveal(nodes[first]);
+    }
+  }
+
+  #tellTurned() {
+    const isSideways = this.#panes.length > 0 && this.drawing.sideways;
     byId("turn").setAttribute("aria-pressed", String(isSideways));
   }
-
-  #choose() {
-    const { tree } = this.#store.now;
-    for (const card of byId("trees").children) {
-      const isChosen = Number(card.dataset.tree) === tree;
-      card.classList.toggle("chosen", isChosen && this.#trees.length > 1);
-      const choice = card.querySelector("input");
-      if (choice) choice.checked = isChosen;
-    }
-  }
-
-  // Tools -----------------------------------------------------------------------------------------
-
-  #listen() {
-    const each = (action) => () => this.#views.forEach((view) => view[action]());
-    const actions = {
-      "zoom-in": each("zoomIn"),
-      "zoom-out": each("zoomOut"),
-      fit: each("fit"),
-      turn: () => this.#turn(),
-      fold: () => this.#foldAll(),
-      "copy-brackets": () => this.#copy("brackets"),
-      "copy-json": () => this.#copy("JSON"),
-      "save-brackets": () => save(this.#brackets(), "tree.mrg", "text/plain"),
-      "save-json": () => save(this.#json(), "tree.json", "application/json"),
-      "save-svg": () => save(svgPicture(this.#chosenView.drawing), "tree.svg", "image/svg+xml"),
-      "save-png": async () => save(
-        await pngPicture(this.#chosenView.drawing), "tree.png", "image/png",
-      ),
-    };
-    byId("menu").addEventListener("focusout", ({ relatedTarget }) => {
-      if (!byId("menu").contains(relatedTarget)) byId("menu").open = false;
-    });
-    byId("menu").addEventListener("keydown", ({ key }) => {
-      if (key === "Escape") closeMenu();
-    });
-    for (const [id, action] of Object.entries(actions)) {
-      byId(id).addEventListener("click", async () => {
-        try {
-          await action();
-        } catch (error) {
-          say(error.message);
-        }
-      });
-    }
-  }
-
-  get #chosenView() {
-    return this.#views[this.#store.now.tree];
-  }
-
-  #turn() {
-    this.#sideways = byId("turn").getAttribute("aria-pressed") !== "true";
-    this.#draw();
-  }
-
-  /** Fold all phrases without phrases in them; where they are folded, unfold everything. */
-  #foldAll() {
-    this.#views.forEach((view, number) => {
-      const nodes = this.#trees[number];
-      const lowest = nodes.filter(isLowest).map((node) => node.id);
-      const folded = lowest.every((id) => view.folded.has(id)) ? [] : lowest;
-      view.show(nodes, { folded, marks: view.marks, sideways: view.drawing.sideways });
-    });
-  }
-
-  #brackets() {
-    const { answer, sentence, tree } = this.#store.now;
-    return `${answer.sentences[sentence].parses[tree].tree}\n`;
-  }
-
-  /** Return the service's answer to the sentence, unchanged. */
-  #json() {
-    const { answer, sentence } = this.#store.now;
-    const told = { model: answer.model, sentences: [answer.sentences[sentence]] };
-    return `${JSON.stringify(told, null, 2)}\n`;
-  }
-
-  async #copy(what) {
-    await copy(what === "JSON" ? this.#json() : this.#brackets());
-    say(`Copied as ${what}.`);
-  }
-}
-
-function closeMenu() {
-  byId("menu").open = false;
-  byId("menu").querySelector("summary").focus();
-}
-
-function isLowest(node) {
-  return node.children.length > 1 && node.children.every((child) => child.word !== null);
-}
-
-function isTooWide(view) {
-  const room = view.element.clientWidth;
-  return room > 0 && view.drawing.width > TOO_WIDE * room;
-}
-
-function say(words) {
-  byId("told").textContent = words;
-}
-
-function showReading(reading) {
-  const line = byId("reading");
-  if (reading === null) {
-    line.replaceChildren(html("span", { class: "muted" }, "Point at a node, or walk with arrow keys."));
-    return;
-  }
-  const { label, where, words, probability, mark } = reading;
-  line.replaceChildren(...[
-    html("b", {}, label),
-    html("span", { class: "number" }, probability === null ? "" : exact(probability)),
-    html("q", {}, words),
-    html("span", { class: "muted" }, where),
-    mark === null ? null : html("span", { class: "badge" }, mark),
-  ].filter(Boolean));
 }
 
 function showStatus(sentence) {
@@ -223,18 +195,18 @@ function showStatus(sentence) {
   const isWhole = sentence === null || sentence.status === "parsed";
   line.hidden = isWhole;
   if (isWhole) return;
-  const lead = sentence.status === "partial"
-    ? "There is no tree for the whole sentence; the pieces that have one stand side by side."
-    : "There is no tree for this sentence.";
-  line.textContent = sentence.reason ? `${lead} Reason: ${sentence.reason}.` : lead;
+  line.textContent = sentence.status === "partial"
+    ? "No tree spans the whole sentence: these are the likeliest pieces, side by side."
+    : `There is no tree for this sentence. Reason: ${sentence.reason}.`;
 }
 
-/** What one tree has instead of what the first has, in words. */
-function differences(first, nodes, tokens) {
+/** What each of two trees has instead of what the other has, in words. */
+function differences(nodes, others, tokens) {
   const rows = [
-    ...missingFrom(first, nodes).map((node) => ["only here", node]),
-    ...missingFrom(nodes, first).map((node) => ["only in tree 1", node]),
+    ...missingFrom(others, nodes).map((node) => ["only at the left", node]),
+    ...missingFrom(nodes, others).map((node) => ["only at the right", node]),
   ];
+  if (rows.length === 0) return html("p", { class: "muted" }, "Both trees are the same.");
   const items = rows.map(([where, node]) => html(
     "li",
     {},
@@ -243,7 +215,7 @@ function differences(first, nodes, tokens) {
     html("q", {}, wordsOf(tokens, node.start, node.end)),
     html("span", { class: "muted" }, ` ${where}, ${wordRange(node.start, node.end)}`),
   ));
-  const title = `Differs from tree 1 in ${rows.length === 1 ? "one node" : `${rows.length} nodes`}`;
+  const title = rows.length === 1 ? "One node differs" : `${rows.length} nodes differ`;
   const open = rows.length <= FEW;
   return html("details", { class: "differences", open }, html("summary", {}, title), html("ul", {}, ...items));
 }

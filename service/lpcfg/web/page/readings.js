@@ -1,0 +1,92 @@
+/**
+ * What the model says of a sentence in numbers that people understand, and its readings to choose.
+ */
+
+import { byId, html } from "./dom.js";
+import { confidenceOf, doubtfulNodes, isUnusual } from "./doubt.js";
+import { log, percent } from "./numbers.js";
+
+/** A share of the readings smaller than this says little: there are too many of them. */
+const TELLING = 0.01;
+const UNUSUAL = "Unlike the training text";
+const WHY = "This sentence surprises the model more than 99 % of those it learned from: trust it less.";
+
+/**
+ * Show the readings of the chosen sentence.
+ *
+ * @param trees  has `chosen`, the nodes of the tree shown, and `nextDoubt`, which goes to the next
+ */
+export function showReadings(store, trees) {
+  byId("next-doubt").addEventListener("click", () => trees.nextDoubt());
+  store.on(["one", "tree"], ({ one, tree }) => {
+    const parse = one?.parses[tree] ?? null;
+    byId("readout").hidden = parse === null;
+    byId("unusual").hidden = one === null || !isUnusual(one);
+    byId("unusual").textContent = UNUSUAL;
+    byId("unusual").title = WHY;
+    if (parse === null) return;
+    byId("verdict").replaceChildren(...verdict(one.parses, tree, confidenceOf(one)));
+    const doubts = doubtfulNodes(trees.chosen).length;
+    byId("next-doubt").textContent = doubts > 0 ? `${doubts} in doubt`
+      : trees.chosen.some(isKnown) ? "Sure of every node" : "No probabilities";
+    byId("next-doubt").disabled = doubts === 0;
+    byId("readings").hidden = one.parses.length < 2;
+    chooseReadings(store, one.parses, tree);
+    byId("facts").replaceChildren(facts(one, parse));
+  });
+}
+
+function isKnown({ probability }) {
+  return probability !== null && probability !== undefined;
+}
+
+/** The share of this reading and of the next; of a long sentence, how much of it is right. */
+function verdict(parses, tree, { right, of }) {
+  const [own, other] = [parses[tree], tree === 0 ? parses[1] : parses[0]].map((parse) => parse?.probability ?? null);
+  const reading = `his reading: ${percent(own)}`;
+  const rest = other === null ? "" : `; ${tree === 0 ? "next" : "first"}: ${percent(other)}`;
+  const isTold = own >= TELLING || of === 0;
+  return [
+    html("b", {}, isTold ? `T${reading}` : `About ${Math.round(right)} of ${of} nodes right`),
+    html("span", { class: "muted" }, isTold ? rest : `; t${reading}`),
+    parses[tree].sign !== null && parses[tree].sign < 0
+      ? html("span", { class: "badge" }, "p(tree) is negative") : null,
+  ].filter(Boolean);
+}
+
+/** One radio button for each reading; they stay where they are, so that keys can walk on. */
+function chooseReadings(store, parses, tree) {
+  const box = byId("readings");
+  if (box.querySelectorAll("input").length !== parses.length) {
+    box.replaceChildren(html("legend", { class: "hidden" }, "Readings"), ...parses.map((_, number) =>
+      html("label", {}, html("input", {
+        type: "radio",
+        name: "tree",
+        value: number,
+        on: { change: () => store.set({ tree: number, selected: null, moved: null }) },
+      }), html("span", {}))));
+  }
+  box.querySelectorAll("label").forEach((label, number) => {
+    label.querySelector("input").checked = number === tree;
+    label.querySelector("span").textContent = nameOf(number, parses[number]);
+  });
+}
+
+function nameOf(number, { probability }) {
+  return probability >= 0.0005 ? `${number + 1}: ${percent(probability)}` : `${number + 1}`;
+}
+
+function facts(one, parse) {
+  const confidence = confidenceOf(one);
+  const rows = [
+    ["Nodes expected to be right", `${confidence.right.toFixed(1)} of ${confidence.of}`],
+    ["p(tree | sentence)", percent(parse.probability)],
+    ["log p(tree)", log(parse.log_probability)],
+    ["log p(sentence)", log(one.log_probability)],
+    ["Score under the objective", log(parse.score)],
+    one.unusual === null || one.unusual === undefined ? null
+      : ["Surprises more than", `${one.unusual.toFixed(0)} % of training sentences`],
+  ].filter(Boolean);
+  return html("dl", { class: "facts" }, ...rows.map(([name, value]) =>
+    html("div", {}, html("dt", {}, name), html("dd", {}, value))));
+}
