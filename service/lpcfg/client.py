@@ -4,21 +4,26 @@
         answer = client.parse("The cat sat on the mat.")
         print(answer.sentences[0].parses[0].tree)
 
-Every request may safely be sent twice. After a lost connection, 502, 503 or 504 the client tries
-again: after the time that the service asks for, or else after a time that doubles. Other problems
-are raised as ServiceError.
+Every request may safely be sent twice. After a lost connection, 429, 502, 503 or 504 the client
+tries again: after the time that the service asks for, or else after a time that doubles, and a
+little later at random, so that many clients do not come back together. Other problems are raised as
+ServiceError.
 """
 
 import asyncio
 import json
+import random
 import time
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from itertools import islice
 from types import TracebackType
 from typing import Any, Self, TypeVar
+from urllib.parse import quote
 
 import httpx
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 
 from lpcfg.errors import InputError, LpcfgError
 from lpcfg.protocol.schemas import (
@@ -40,9 +45,11 @@ OneSentence = str | Sequence[str] | Mapping[str, Any] | TokensInput
 Given = str | Sequence[OneSentence]
 T = TypeVar("T", bound=BaseModel)
 
-_RETRIED = frozenset({502, 503, 504})
+_QUOTA = 429
+_RETRIED = frozenset({_QUOTA, 502, 503, 504})
 _FIRST_PAUSE = 0.1
 _LONGEST_PAUSE = 10.0
+_SPREAD = 0.25  # of a pause is added to it at random
 _BATCH = 64
 """Lines of one batch request.
 
@@ -69,10 +76,23 @@ class _Client:
         """Return the seconds to wait before the next attempt, or None to stop trying."""
         if attempt >= self._retries or (answer is not None and answer.status_code not in _RETRIED):
             return None
-        asked = answer.headers.get("retry-after", "") if answer is not None else ""
-        if asked.isdecimal():
-            return min(float(asked), _LONGEST_PAUSE)
-        return min(_FIRST_PAUSE * 2.0**attempt, _LONGEST_PAUSE)
+        asked = None if answer is None else _asked(answer.headers.get("retry-after", ""))
+        if asked is None:
+            asked = _FIRST_PAUSE * 2.0**attempt
+        elif answer is not None and answer.status_code == _QUOTA and asked > _LONGEST_PAUSE:
+            return None  # a quota is not there any sooner than the service says
+        return min(asked, _LONGEST_PAUSE) * random.uniform(1.0, 1.0 + _SPREAD)
+
+
+def _asked(header: str) -> float | None:
+    """Return the seconds of a Retry-After, which may be a date, or None if it says nothing."""
+    if header.isdecimal():
+        return float(header)
+    try:
+        until = parsedate_to_datetime(header)
+    except ValueError:
+        return None
+    return max((until - datetime.now(UTC)).total_seconds(), 0.0)
 
 
 def _options(base_url: str, api_key: str | None, timeout: float) -> dict[str, Any]:
@@ -89,9 +109,29 @@ def _checked(answer: httpx.Response) -> bytes:
             f"expected an answer of the service at {answer.url}, got {answer.status_code} "
             f"{kind or 'without a type'}: check the address"
         )
-    problem = Problem.model_validate_json(answer.content)
+    problem = _read(answer, answer.content, Problem)
     at = f" (at {problem.at})" if problem.at else ""
     raise ServiceError(f"{problem.title}: {problem.detail}{at}", problem)
+
+
+def _read(answer: httpx.Response, content: bytes, kind: type[T]) -> T:
+    """Read an answer, or a line of one."""
+    try:
+        return kind.model_validate_json(content)
+    except ValidationError as error:
+        got = answer.headers.get("content-type", "no content-type")
+        raise ServiceError(
+            f"expected {kind.__name__} of the service at {answer.url}, got {answer.status_code} "
+            f"{got} with something else: check the address and the versions"
+        ) from error
+
+
+def _answer(answer: httpx.Response, kind: type[T]) -> T:
+    return _read(answer, _checked(answer), kind)
+
+
+def _model_path(name: str) -> str:
+    return f"/v1/models/{quote(name, safe='')}"
 
 
 def _lost(error: httpx.TransportError, attempts: int) -> ServiceError:
@@ -172,16 +212,27 @@ def _similarity_request(pairs: Sequence[tuple[str, str]]) -> dict[str, Any]:
     return {"pairs": [{"first": first, "second": second} for first, second in pairs]}
 
 
-def _batch_request(sentences: Iterable[OneSentence]) -> Iterator[bytes]:
+def _batch_requests(sentences: Iterable[OneSentence]) -> Iterator[list[Any]]:
     remaining = iter(sentences)
-    while chunk := list(islice(remaining, _BATCH)):
-        yield "".join(json.dumps(_sentence(one)) + "\n" for one in chunk).encode()
+    while chunk := [_sentence(one) for one in islice(remaining, _BATCH)]:
+        yield chunk
 
 
-def _batch_answers(answer: bytes, before: int) -> Iterator[BatchLine]:
-    for line in answer.splitlines():
-        one = BatchLine.model_validate_json(line)
+def _lines_of(chunk: Sequence[Any]) -> bytes:
+    return "".join(json.dumps(one) + "\n" for one in chunk).encode()
+
+
+def _batch_answers(answer: httpx.Response, asked: int, before: int) -> Iterator[BatchLine]:
+    """Yield the answers to so many lines. Raise if there are not as many, after those there are."""
+    lines = _checked(answer).splitlines()
+    for line in lines:
+        one = _read(answer, line, BatchLine)
         yield one.model_copy(update={"line": before + one.line})
+    if len(lines) != asked:
+        raise ServiceError(
+            f"expected answers to {asked} lines from line {before + 1} on, got {len(lines)}: the "
+            "service ended the batch, send the rest again"
+        )
 
 
 class Client(_Client):
@@ -301,21 +352,22 @@ class Client(_Client):
         """Parse any number of sentences: yield one line for each, with a sentence or a problem."""
         parameters = _parse_options(k, objective, rescore, model)
         done = 0
-        for body in _batch_request(sentences):
+        for chunk in _batch_requests(sentences):
+            body = _lines_of(chunk)
             answer = self._send("POST", "/v1/batch", content=body, params=parameters)
-            yield from _batch_answers(_checked(answer), done)
+            yield from _batch_answers(answer, len(chunk), done)
             done += _BATCH
 
     def models(self) -> Models:
         """List the models that are served."""
-        return Models.model_validate_json(_checked(self._send("GET", "/v1/models")))
+        return _answer(self._send("GET", "/v1/models"), Models)
 
     def model(self, name: str) -> ModelDetails:
         """Return one model, with the facts of its training."""
-        return ModelDetails.model_validate_json(_checked(self._send("GET", f"/v1/models/{name}")))
+        return _answer(self._send("GET", _model_path(name)), ModelDetails)
 
     def _post(self, path: str, body: Mapping[str, Any], answer: type[T]) -> T:
-        return answer.model_validate_json(_checked(self._send("POST", path, json=body)))
+        return _answer(self._send("POST", path, json=body), answer)
 
     def _send(self, method: str, path: str, **content: Any) -> httpx.Response:
         attempt = 0
@@ -448,23 +500,23 @@ class AsyncClient(_Client):
         """Parse any number of sentences: yield one line for each, with a sentence or a problem."""
         parameters = _parse_options(k, objective, rescore, model)
         done = 0
-        for body in _batch_request(sentences):
+        for chunk in _batch_requests(sentences):
+            body = _lines_of(chunk)
             answer = await self._send("POST", "/v1/batch", content=body, params=parameters)
-            for line in _batch_answers(_checked(answer), done):
+            for line in _batch_answers(answer, len(chunk), done):
                 yield line
             done += _BATCH
 
     async def models(self) -> Models:
         """List the models that are served."""
-        return Models.model_validate_json(_checked(await self._send("GET", "/v1/models")))
+        return _answer(await self._send("GET", "/v1/models"), Models)
 
     async def model(self, name: str) -> ModelDetails:
         """Return one model, with the facts of its training."""
-        answer = await self._send("GET", f"/v1/models/{name}")
-        return ModelDetails.model_validate_json(_checked(answer))
+        return _answer(await self._send("GET", _model_path(name)), ModelDetails)
 
     async def _post(self, path: str, body: Mapping[str, Any], answer: type[T]) -> T:
-        return answer.model_validate_json(_checked(await self._send("POST", path, json=body)))
+        return _answer(await self._send("POST", path, json=body), answer)
 
     async def _send(self, method: str, path: str, **content: Any) -> httpx.Response:
         attempt = 0
