@@ -14,6 +14,7 @@ http/observe.py             ids, traces, metrics, logs, protective headers
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 from fastapi import FastAPI
 from starlette.types import ASGIApp
@@ -23,6 +24,7 @@ from lpcfg.errors import SettingsError
 from lpcfg.settings import Settings
 from lpcfg.web.endpoints import compute as routes
 from lpcfg.web.endpoints import dependencies, reference, similarity, status, tag
+from lpcfg.web.endpoints.description import described
 from lpcfg.web.endpoints.files import page_routes
 from lpcfg.web.http import problems
 from lpcfg.web.http.bodies import GuardedRoute
@@ -66,6 +68,12 @@ class _Application(FastAPI):
 
     def build_middleware_stack(self) -> ASGIApp:
         return Observed(super().build_middleware_stack(), self.state.service)
+
+    def openapi(self) -> dict[str, Any]:
+        """Return the OpenAPI description, with this service's limits."""
+        if self.openapi_schema is None:
+            described(super().openapi(), self.state.service.settings)
+        return super().openapi()
 
 
 def computing_paths() -> frozenset[str]:

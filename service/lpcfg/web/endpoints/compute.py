@@ -200,10 +200,11 @@ def _tree_probability(
     response_class=LinesResponse,
     responses={
         200: {
-            "description": "A line for each line, in order: what is wrong with one is its answer.",
-            "content": {"application/x-ndjson": {"itemSchema": BatchLine.model_json_schema()}},
+            "description": "A line for each line, in order: what is wrong with one is its answer. "
+            "The schema is that of a line.",
+            "model": BatchLine,
         },
-        **documented("content", "limit", "key", "quota", "overload", "starting"),
+        **documented("content", "limit", "key", "overload", "starting"),
     },
     openapi_extra={
         "requestBody": {

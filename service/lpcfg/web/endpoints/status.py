@@ -118,7 +118,10 @@ async def model_ready(name: str, service: TheService) -> ModelReady:
 @router.get(
     "/metrics",
     response_class=Response,
-    responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}},
+    responses={
+        200: {"content": {"text/plain": {"schema": {"type": "string"}}}},
+        **documented(),
+    },
     summary="Metrics for Prometheus",
 )
 async def metrics(service: TheService) -> Response:

@@ -1,0 +1,69 @@
+"""Complete the OpenAPI description that FastAPI makes: problems, limits, and what it cannot say.
+
+FastAPI lists a problem as JSON, adds answers that this service never gives, and knows nothing of
+limits that are settings.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+from lpcfg.settings import Settings
+from lpcfg.web.http.problems import MEDIA_TYPE
+
+Json = dict[str, Any]
+_OTHERS = ("HTTPValidationError", "ValidationError")  # FastAPI's own problems
+_PROBLEM = {"schema": {"$ref": "#/components/schemas/Problem"}}
+
+
+def described(api: Json, settings: Settings) -> Json:
+    """Complete a description, in place, for a service with these settings."""
+    for operation in _operations(api):
+        for status, answer in [*operation["responses"].items()]:
+            content = answer.get("content", {})
+            if MEDIA_TYPE in content:
+                answer["content"] = {MEDIA_TYPE: _PROBLEM}
+            elif any(other in str(content) for other in _OTHERS):
+                del operation["responses"][status]
+    schemas = api["components"]["schemas"]
+    for other in _OTHERS:
+        schemas.pop(other, None)
+    for name, schema in schemas.items():
+        if name.endswith(("Request", "Input")):
+            _limit(schema["properties"], settings)
+            _choose(schema)
+    schemas["MarginalsRequest"]["properties"]["sentences"]["anyOf"][0].update(
+        minItems=1, maxItems=1
+    )
+    return api
+
+
+def _operations(api: Json) -> Iterator[Json]:
+    for methods in api["paths"].values():
+        yield from methods.values()
+
+
+def _limit(members: Json, settings: Settings) -> None:
+    """Say the limits of a request's lists and numbers."""
+    lists = {
+        "sentences": settings.max_sentences,
+        "trees": settings.max_sentences,
+        "pairs": settings.max_sentences,
+        "tokens": settings.max_tokens,
+        "tags": settings.max_tokens,
+    }
+    for member, schema in members.items():
+        for one in schema.get("anyOf", [schema]):
+            if one.get("type") == "array" and member in lists:
+                one["maxItems"] = lists[member]
+            if one.get("type") == "integer" and member == "k":
+                one["maximum"] = settings.max_parses
+
+
+def _choose(schema: Json) -> None:
+    """Say that a request has either `text` or `sentences`; null is as good as none."""
+    kinds = {"text": "string", "sentences": "array"}
+    if kinds.keys() <= schema["properties"].keys():
+        schema["oneOf"] = [
+            {"required": [member], "properties": {member: {"type": kind}}}
+            for member, kind in kinds.items()
+        ]
