@@ -36,7 +36,13 @@ OPERATIONS = (
     "POST /v1/models/{name}/reload",
     "GET /v2/health/live",
     "GET /v2/health/ready",
+    "GET /v2",
+    "GET /v2/models/{name}",
     "GET /v2/models/{name}/ready",
+    "GET /v2/models/{name}/versions/{version}",
+    "GET /v2/models/{name}/versions/{version}/ready",
+    "POST /v2/models/{name}/infer",
+    "POST /v2/models/{name}/versions/{version}/infer",
     "GET /metrics",
 )
 

@@ -312,6 +312,47 @@ class SimilarityRequest(_Request):
     pairs: list[PairInput] = Field(fail_fast=True)
 
 
+class TensorInput(BaseModel):
+    """A tensor of a request. Without `data`, its strings follow the JSON in binary form."""
+
+    name: str = Field(examples=["text"])
+    datatype: str = Field(examples=["BYTES"])
+    shape: list[int] = Field(examples=[[2]])
+    data: list[Any] | None = Field(None, examples=[["The cat sat.", "It slept."]])
+
+
+class TensorOutput(BaseModel):
+    """A tensor that is asked for."""
+
+    name: str = Field(examples=["tree"])
+
+
+class InferRequest(BaseModel):
+    """Sentences as a tensor (Open Inference Protocol, version 2)."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "id": "1",
+                    "inputs": [
+                        {
+                            "name": "text",
+                            "datatype": "BYTES",
+                            "shape": [2],
+                            "data": ["The cat sat.", "It slept."],
+                        }
+                    ],
+                }
+            ]
+        }
+    )
+
+    id: str | None = None
+    inputs: list[TensorInput] = Field(fail_fast=True, max_length=16)
+    outputs: list[TensorOutput] | None = Field(None, fail_fast=True, max_length=16)
+
+
 class BatchParameters(BaseModel):
     """Options for parsing the lines of a batch."""
 
@@ -592,6 +633,9 @@ class Problem(_Answer):
     line: int | None = Field(None, description="line of a text, from 1", examples=[None])
     column: int | None = Field(None, description="column of that line, from 1", examples=[None])
     errors: list[Fault] | None = Field(None, description="all faults, if there are several")
+    error: str | None = Field(
+        None, description="the detail again, at the paths of the Open Inference Protocol"
+    )
 
 
 class TreeAnswer(_Answer):
@@ -631,6 +675,47 @@ class BatchLine(_Answer):
     model: ModelVersion
     sentence: SentenceAnswer | None = None
     problem: Problem | None = None
+
+
+class TensorMetadata(_Answer):
+    """The name, type and shape of a tensor; -1 is any size."""
+
+    name: str = Field(examples=["text"])
+    datatype: str = Field(examples=["BYTES"])
+    shape: list[int] = Field(examples=[[-1]])
+
+
+class OneTensor(TensorMetadata):
+    """A tensor of strings."""
+
+    data: list[str]
+
+
+class ServerMetadata(_Answer):
+    """The name and version of the server."""
+
+    name: str = Field(examples=["lpcfg"])
+    version: str = Field(examples=["0.1.0"])
+    extensions: list[str]
+
+
+class TensorModel(_Answer):
+    """The tensors of a model (Open Inference Protocol, version 2)."""
+
+    name: str = Field(examples=["en"])
+    versions: list[str] = Field(examples=[["1"]])
+    platform: str = Field(examples=["lpcfg"])
+    inputs: list[TensorMetadata]
+    outputs: list[TensorMetadata]
+
+
+class InferResponse(_Answer):
+    """Trees as tensors."""
+
+    model_name: str = Field(examples=["en"])
+    model_version: str = Field(examples=["1"])
+    id: str | None = None
+    outputs: list[OneTensor]
 
 
 class Live(_Answer):

@@ -6,6 +6,7 @@ http/observe.py             ids, traces, metrics, logs, protective headers
 ├── endpoints/batch.py      the same for each line of a batch
 ├── endpoints/similarity.py pairs of sentences
 ├── endpoints/tag.py        tags alone
+├── endpoints/inference.py  the same as tensors, for clients of the Open Inference Protocol
 ├── endpoints/status.py     models, health, metrics, reloading
 ├── endpoints/reference.py  /docs
 └── endpoints/files.py      the web page
@@ -23,7 +24,7 @@ from threadpoolctl import threadpool_limits
 from lpcfg.errors import SettingsError
 from lpcfg.settings import Settings
 from lpcfg.web.endpoints import compute as routes
-from lpcfg.web.endpoints import dependencies, reference, similarity, status, tag
+from lpcfg.web.endpoints import dependencies, inference, reference, similarity, status, tag
 from lpcfg.web.endpoints.description import described
 from lpcfg.web.endpoints.files import page_routes
 from lpcfg.web.http import problems
@@ -39,7 +40,15 @@ _OFFSETS = (
     "constituents, constraints and spans count tokens; `start_char` and `end_char` beside them "
     "count code points."
 )
-_ROUTERS = (routes.router, similarity.router, dependencies.router, tag.router, status.router)
+_ROUTERS = (
+    routes.router,
+    similarity.router,
+    dependencies.router,
+    tag.router,
+    status.router,
+    inference.router,
+    inference.guarded,
+)
 
 
 def create_app(settings: Settings) -> FastAPI:

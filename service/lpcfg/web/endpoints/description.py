@@ -7,6 +7,9 @@ limits that are settings.
 from collections.abc import Iterator
 from typing import Any
 
+from pydantic import BaseModel
+
+from lpcfg.protocol.schemas import InferRequest
 from lpcfg.settings import Settings
 from lpcfg.web.http.problems import MEDIA_TYPE
 
@@ -25,6 +28,7 @@ def described(api: Json, settings: Settings) -> Json:
             elif any(other in str(content) for other in _OTHERS):
                 del operation["responses"][status]
     schemas = api["components"]["schemas"]
+    schemas.update(_schemas_of(InferRequest))
     for other in _OTHERS:
         schemas.pop(other, None)
     for name, schema in schemas.items():
@@ -35,6 +39,12 @@ def described(api: Json, settings: Settings) -> Json:
         minItems=1, maxItems=1
     )
     return api
+
+
+def _schemas_of(model: type[BaseModel]) -> Json:
+    """Return the schemas of a body that its endpoint reads by itself."""
+    schema = model.model_json_schema(ref_template="#/components/schemas/{model}")
+    return {**schema.pop("$defs", {}), model.__name__: schema}
 
 
 def _operations(api: Json) -> Iterator[Json]:

@@ -38,7 +38,7 @@ class JsonRequest(Request):
                     "expected the header content-type: application/json, got "
                     f"{self.headers.get('content-type')!r}: send JSON and say so",
                 )
-            self._body = await self._limited()  # Request.body() looks for it here
+            self._body = await self.limited()  # Request.body() looks for it here
             settings = service_of(self).settings
             if len(self._body) < LARGE:
                 self._value = _read(self._body, settings)
@@ -46,7 +46,7 @@ class JsonRequest(Request):
                 self._value = await asyncio.to_thread(_read, self._body, settings)
         return self._value
 
-    async def _limited(self) -> bytes:
+    async def limited(self) -> bytes:
         """Read the body, up to the limit.
 
         Starlette's middleware is not used: it answers in plain text and would limit batches as

@@ -76,6 +76,14 @@ class Refused(LpcfgError):
         self.retry_after = retry_after
 
 
+class InvalidError(LpcfgError):
+    """A body with faults that are described already."""
+
+    def __init__(self, told: Problem) -> None:
+        super().__init__(told.detail)
+        self.problem = told
+
+
 class BodyLimitError(LimitError):
     """A body beyond the limit."""
 
@@ -95,6 +103,8 @@ def problem(kind: str, detail: str, **members: Any) -> Problem:
 def problem_of(error: LpcfgError, under: str = "") -> Problem:
     """Turn an error into a problem. `under` is prepended to the error's pointer."""
     match error:
+        case InvalidError():
+            return error.problem
         case Refused():
             return problem(error.kind, str(error), at=error.at)
         case LimitError():
@@ -162,10 +172,17 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(Exception, _on_fault)
 
 
-def _on_error(_: Request, error: Exception) -> Response:
+def _on_error(request: Request, error: Exception) -> Response:
     if not isinstance(error, LpcfgError):
         raise error
-    return response(problem_of(error), headers_of(error))
+    return response(_for(request, problem_of(error)), headers_of(error))
+
+
+def _for(request: Request, told: Problem) -> Problem:
+    """Add the member that clients of the Open Inference Protocol look for, at its paths."""
+    if not request.url.path.startswith("/v2/models"):
+        return told
+    return told.model_copy(update={"error": told.detail})
 
 
 def _on_http(request: Request, error: Exception) -> Response:
@@ -183,7 +200,7 @@ def _on_http(request: Request, error: Exception) -> Response:
         case status:
             detail = f"expected a request as /docs describes, got one with `{error.detail}`"
             told = problem("http", f"{detail}: correct it").model_copy(update={"status": status})
-    return response(told, headers)
+    return response(_for(request, told), headers)
 
 
 def _on_fault(_: Request, __: Exception) -> Response:
