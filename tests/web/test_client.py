@@ -122,7 +122,7 @@ def busy(seconds: str = "0") -> httpx.Response:
 
 
 def around(*seconds: float) -> list[object]:
-    """Pauses of so many seconds, a quarter longer at most."""
+    """Expect pauses of so many seconds, a quarter longer at most."""
     return [pytest.approx(1.125 * one, rel=0.12) for one in seconds]
 
 

@@ -296,6 +296,41 @@ def test_a_quota_is_corrected_by_the_tokens_found(serve: Serve, tmp_path: Path) 
         assert before - key.left == 62
 
 
+def test_a_changed_file_of_keys_is_read_again(tmp_path: Path) -> None:
+    path, now = tmp_path / "keys", 100.0
+    path.write_text(f"ann {sha256('A')} 60\nbob {sha256('B')}\n")
+    keys = Keys(path, lambda: now)
+
+    def owner(key: str) -> str | None:
+        with suppress(Refused):
+            return keys.owner({"x-api-key": key}).name
+        return None
+
+    keys.owner({"x-api-key": "A"}).spend(50)
+    path.write_text(f"ann {sha256('A')} 60\ncarl {sha256('Carl')}\n")
+    assert owner("B") == "bob"  # looked at a moment ago
+    now += 2
+    assert (owner("B"), owner("Carl")) == (None, "carl")
+    assert keys.owner({"x-api-key": "A"}).left == pytest.approx(10, abs=1)
+    path.write_text("nonsense\n")
+    now += 2
+    assert owner("Carl") == "carl"
+    path.unlink()
+    now += 2
+    assert owner("Carl") == "carl"
+
+
+def test_usage_is_counted_for_each_key(serve: Serve, tmp_path: Path) -> None:
+    path = tmp_path / "keys"
+    path.write_text(f"ann {sha256('A')}\n")
+    with serve(api_keys_file=path) as client:
+        request = {"sentences": ["It is.", "It is."]}
+        assert client.post("/v1/parse", json=request, headers={"x-api-key": "A"}).status_code == 200
+        text = client.get("/metrics").text
+    assert 'lpcfg_key_sentences_total{key="ann"} 2.0' in text
+    assert 'lpcfg_key_tokens_total{key="ann"} 6.0' in text
+
+
 @pytest.mark.parametrize(
     "line", ["ann", "ann " + "A" * 64, "ann " + "a" * 63, "ann " + "a" * 64 + " 0", "a b c d"]
 )

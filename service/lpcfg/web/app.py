@@ -113,3 +113,4 @@ async def _running(app: FastAPI) -> AsyncIterator[None]:
             loading.cancel()
             service.models.close()
             service.workers.close()
+            service.reader.shutdown(wait=False)

@@ -65,6 +65,12 @@ class Metrics:
         self.tokens = Counter(
             "lpcfg_tokens", "Tokens in sentences answered", ["endpoint"], registry=self.registry
         )
+        self.of_keys = {
+            what: Counter(
+                f"lpcfg_key_{what}", f"{what.title()} answered", ["key"], registry=self.registry
+            )
+            for what in ("sentences", "tokens")
+        }
         self._model = Gauge(
             "lpcfg_model_info",
             "The models that are served",
@@ -113,10 +119,13 @@ class Metrics:
         self.requests.labels(endpoint, str(status)).inc()
         self.latency.labels(endpoint).observe(seconds)
 
-    def count(self, endpoint: str, lengths: Sequence[int]) -> None:
-        """Count sentences that were answered, given how many tokens each has."""
+    def count(self, endpoint: str, lengths: Sequence[int], key: str | None) -> None:
+        """Count sentences that were answered, given how many tokens each has, and for which key."""
         self.sentences.labels(endpoint).inc(len(lengths))
         self.tokens.labels(endpoint).inc(sum(lengths))
+        if key is not None:
+            self.of_keys["sentences"].labels(key).inc(len(lengths))
+            self.of_keys["tokens"].labels(key).inc(sum(lengths))
 
     def text(self, models: Models) -> bytes:
         """Write all metrics in Prometheus's text format."""

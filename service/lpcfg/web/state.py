@@ -4,6 +4,7 @@ import asyncio
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -48,6 +49,10 @@ class Service:
     proxies: Proxies
     similarity: Similarity | None = None
     """The measure of sentences' similarity, once it is loaded, if there is one."""
+    reader: ThreadPoolExecutor = field(
+        default_factory=lambda: ThreadPoolExecutor(1, thread_name_prefix="read")
+    )
+    """Reads large bodies, one at a time: the values of a megabyte take 100 MB."""
     workers: Workers | None = None
     """Set while the event loop runs."""
     failure: BaseException | None = None
@@ -221,8 +226,8 @@ class Service:
 
         `charged` is what the key was charged with for them; by default, for the whole request.
         """
-        self.metrics.count(endpoint, lengths)
         record, key = record_of(request.scope), request.state.key
+        self.metrics.count(endpoint, lengths, record.key)
         record.model = None if model is None else model["hash"]
         record.sentences += len(lengths)
         record.tokens += sum(lengths)

@@ -144,7 +144,8 @@ class Batch:
         if len(line) < LARGE:
             value = read_json(line, settings.max_json_depth)
         else:
-            value = await asyncio.to_thread(read_json, line, settings.max_json_depth)
+            reading = service.reader.submit(read_json, line, settings.max_json_depth)
+            value = await asyncio.wrap_future(reading)
         check_sentence(value, settings, "")
         given = _INPUT.validate_python(value)
         expected = inputs.tokens_in(None, [given])

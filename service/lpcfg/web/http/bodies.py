@@ -43,7 +43,8 @@ class JsonRequest(Request):
             if len(self._body) < LARGE:
                 self._value = _read(self._body, settings)
             else:
-                self._value = await asyncio.to_thread(_read, self._body, settings)
+                reading = service_of(self).reader.submit(_read, self._body, settings)
+                self._value = await asyncio.wrap_future(reading)
         return self._value
 
     async def limited(self) -> bytes:

@@ -13,11 +13,14 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import structlog
 from fastapi.security import HTTPBearer
 
 from lpcfg.errors import SettingsError
 from lpcfg.web.http.problems import Refused
 
+_log = structlog.get_logger("lpcfg.web")
+_LOOK = 1.0  # seconds between looks at the file
 BEARER = HTTPBearer(auto_error=False, description="needed where the service asks for keys")
 """Declares the header in the OpenAPI description. Keys.owner reads the header itself."""
 _LINE = re.compile(r"(\S+)\s+([0-9a-f]{64})(?:\s+([1-9]\d{0,8}))?")
@@ -69,20 +72,36 @@ class Key:
 
 
 class Keys:
-    """The keys of a file."""
+    """The keys of a file, which is read again when it has changed."""
 
-    def __init__(self, path: Path) -> None:
-        self._keys: list[Key] = []
+    def __init__(self, path: Path, clock: Callable[[], float] = time.monotonic) -> None:
+        self._path = path
+        self._clock = clock
+        self._looked = clock()
+        self._version = _version(path)
+        self._keys = _read(path)
+
+    def _look(self) -> None:
+        """Read the file if it has changed. If it is faulty, keep the keys and log the reason."""
+        now = self._clock()
+        if now - self._looked < _LOOK:
+            return
+        self._looked = now
+        version = _version(self._path)
+        if version == self._version:
+            return
+        self._version = version
         try:
-            lines = path.read_text(encoding="utf-8").splitlines()
-        except (OSError, UnicodeDecodeError) as error:
-            raise SettingsError(
-                f"expected a readable file of keys, got {path}: {error}: correct the setting"
-            ) from error
-        for number, line in enumerate(lines, start=1):
-            content = line.partition("#")[0].strip()
-            if content:
-                self._keys.append(_key(content, f"{path}:{number}"))
+            keys = _read(self._path)
+        except SettingsError as error:
+            _log.error("keys not read", reason=str(error))
+            return
+        for key in keys:  # who is still there keeps what is left of the quota
+            for old in self._keys:
+                if (old.digest, old.per_minute) == (key.digest, key.per_minute):
+                    key.left, key.since = old.left, old.since
+        self._keys = keys
+        _log.info("keys read", keys=len(keys))
 
     def __iter__(self) -> Iterator[Key]:
         return iter(self._keys)
@@ -92,6 +111,7 @@ class Keys:
 
         Raise Refused for a missing or an unknown key.
         """
+        self._look()
         scheme, _, given = headers.get("authorization", "").partition(" ")
         if scheme.lower() != "bearer" or not given.strip():
             given = headers.get("x-api-key", "")
@@ -107,6 +127,28 @@ class Keys:
                 f"{'another' if given else 'none'}: ask the administrator of this service for one",
             )
         return found
+
+
+def _version(path: Path) -> tuple[int, ...]:
+    """Return what changes with a file's content, or nothing if the file is not there."""
+    try:
+        found = path.stat()
+    except OSError:
+        return ()
+    return found.st_mtime_ns, found.st_size, found.st_ino
+
+
+def _read(path: Path) -> list[Key]:
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise SettingsError(
+            f"expected a readable file of keys, got {path}: {error}: correct the setting"
+        ) from error
+    contents = [line.partition("#")[0].strip() for line in lines]
+    return [
+        _key(content, f"{path}:{number}") for number, content in enumerate(contents, 1) if content
+    ]
 
 
 def _key(content: str, where: str) -> Key:
