@@ -451,6 +451,23 @@ def test_a_text_is_tokenized_no_further_than_its_first_long_sentence(
     assert len(seen) == 1
 
 
+def test_a_text_without_blanks_is_split_no_further_than_someone_waits(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    seen, stop = [], Stop()
+    find = tokenize_module._sentence_ends
+
+    def noted(block: str) -> list[int]:
+        seen.append(len(block))
+        stop.cancel()
+        return find(block)
+
+    monkeypatch.setattr(tokenize_module, "_sentence_ends", noted)
+    with pytest.raises(Stopped):
+        sentences_of("``" * 450_000, None, Settings(), stop)
+    assert len(seen) <= 2
+
+
 def test_tokenizing_stops_when_nobody_waits_any_more() -> None:
     stop = Stop()
     stop.cancel()

@@ -7,6 +7,7 @@ in Triton's binary form; answers are JSON, which its clients read as well.
 
 import json
 from collections.abc import Iterator
+from importlib.metadata import version as installed
 from typing import Any
 
 from fastapi import APIRouter, Depends
@@ -14,7 +15,6 @@ from pydantic import ValidationError
 from starlette.requests import Request
 from starlette.responses import Response
 
-from lpcfg import __version__
 from lpcfg.errors import InputError
 from lpcfg.parsing.results import Options
 from lpcfg.protocol.schemas import (
@@ -49,7 +49,9 @@ guarded = APIRouter(route_class=GuardedRoute, dependencies=[Depends(BEARER)])
 @router.get("/v2", responses=documented(), summary="What this server is")
 async def server() -> ServerMetadata:
     """Return the server's name and version."""
-    return ServerMetadata(name="lpcfg", version=__version__, extensions=["binary_tensor_data"])
+    return ServerMetadata(
+        name="lpcfg", version=installed("lpcfg"), extensions=["binary_tensor_data"]
+    )
 
 
 @router.get(
