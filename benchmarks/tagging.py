@@ -191,9 +191,12 @@ def _page(records: Sequence[Record]) -> str:
         parts += [
             f"### {bank}/dev, {words['words']} words, {words['unknown_words']} of them unknown",
             table([HEADING, *map(_row, taggers)]),
-            f"### {bank}/dev, {parsers[0]['sentences']} sentences: the parser with tags of",
-            table([["", "F1", "tags right", "CPU s"], *map(_parser_row, parsers)]),
         ]
+        if parsers:
+            parts += [
+                f"### {bank}/dev, {parsers[0]['sentences']} sentences: the parser with tags of",
+                table([["", "F1", "tags right", "CPU s"], *map(_parser_row, parsers)]),
+            ]
     return "\n\n".join(parts)
 
 

@@ -5,14 +5,16 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from benchmarks import estimators, spectral_tables, tagging
+from benchmarks import estimators, spectral_tables, tagging, variants
 from benchmarks.estimators import CLIMBING, DEFAULT, LATENT
 from benchmarks.page import put
 from benchmarks.spectral_tables import DIVIDED, SIGNED, VARIANTS, WHOLE, Signed
+from benchmarks.variants import EXPERIMENTS
 
 from lpcfg.models.model import Model
 from lpcfg.parsing.parser import Parser
 from lpcfg.parsing.sentences import sentence_from_tree
+from lpcfg.trees.brackets import parse_tree
 from tests import small_models
 from tests.small_models import SMALL
 
@@ -130,6 +132,37 @@ def test_taggers_fill_their_place_in_a_file(
     assert all(one["sentences"] == 16 and one["tags_right"] > 90 for one in records[3:])
     text = page.read_text(encoding="utf-8")
     assert f"| pivot+em | 2 | {records[2]['words_alone']['accuracy']:.2f} (0.0)" in text
+
+
+def test_variants_fill_their_place_in_a_file(
+    learnable: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = learnable / "results.md"
+    page.write_text("<!-- variants: begin -->\n<!-- variants: end -->\n", encoding="utf-8")
+    text = learnable / "text.txt"
+    text.write_text("The dog sang. Anna saw the park. Colourless green ideas.", encoding="utf-8")
+    arguments = ["--data", str(learnable), "--banks", "small", "--states", "4", "--symbols", "1"]
+    more = ["--steps", "10", "--every", "8", "--text", str(text), "--json", "--write", str(page)]
+    monkeypatch.setattr("sys.argv", ["variants", *arguments, *more])
+    variants.main()
+    records = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    found = {name: [one for one in records if one["experiment"] == name] for name in EXPERIMENTS}
+    assert [len(one["f1"]) for one in found["em-steps"]] == [1]
+    assert [one["grammar"] for one in found["markovized"]] == ["v = 1, h = 0", "v = 2, h = 1"]
+    gold, parsed = found["semi-supervised"]
+    assert (gold["trees"], 1 <= parsed["trees"] <= 2) == (0, True)
+    before, after = found["states"]
+    assert after["held_out_f1"] >= before["held_out_f1"]
+    assert "| m = 4 |" in page.read_text(encoding="utf-8")
+
+
+def test_parents_labels_come_off_again() -> None:
+    for tree in small_models.trees():
+        assert variants.without_parents(variants.with_parents(tree)) == tree
+    tree = parse_tree("(S (NP (DT the) (NN dog)) (VP (VBD sang)))")
+    assert str(variants.with_parents(tree)) == (
+        "(S^ROOT (NP^S (DT the) (NN dog)) (VP^S (VBD sang)))"
+    )
 
 
 def test_a_page_without_the_marks_is_left_as_it_is(tmp_path: Path) -> None:
