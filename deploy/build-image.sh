@@ -33,7 +33,9 @@ if [ -z "$base" ]; then
   fi
 fi
 
-buildah build --build-arg BASE="$base" --tag "$name" "$@" .
+buildah build --build-arg BASE="$base" \
+  --build-arg REVISION="$(git rev-parse HEAD 2>/dev/null || echo unknown)" \
+  --build-arg CREATED="$(date --utc +%Y-%m-%dT%H:%M:%SZ)" --tag "$name" "$@" .
 
 container=$(buildah from "$name")
 trap 'buildah rm "$container" >/dev/null' EXIT

@@ -5,12 +5,15 @@ import re
 import shutil
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from typer.main import get_command
 
+from lpcfg import cli
 from lpcfg.settings import PREFIX, Settings
 from lpcfg.web.metrics import Metrics
 from lpcfg.web.served import Models
@@ -135,6 +138,121 @@ def test_alerts_parse_and_fire_when_they_should() -> None:
     promtool = system("promtool")
     run(promtool, "check", "rules", DEPLOY / "prometheus-rules.yaml")
     run(promtool, "test", "rules", DEPLOY / "prometheus-rules-test.yaml")
+
+
+def test_the_operator_gets_the_same_alerts() -> None:
+    """After a change, make alerts.yaml anew: its own first lines, then the rules indented."""
+    rules = (DEPLOY / "prometheus-rules.yaml").read_text()
+    alerts = (DEPLOY / "overlays" / "production" / "alerts.yaml").read_text()
+    head, _, below = alerts.partition("\nspec:\n")
+    assert below == textwrap.indent(rules, "  ")
+    assert yaml.safe_load(head)["kind"] == "PrometheusRule"
+
+
+KSERVE = {
+    "ServingRuntime": {
+        "supportedModelFormats": list,
+        "protocolVersions": list,
+        "multiModel": bool,
+        "containers": list,
+        "volumes": list,
+    },
+    "InferenceService": {"predictor": dict},
+}
+"""The fields used of `spec`, as serving.kserve.io has them."""
+PREDICTOR = {"minReplicas", "maxReplicas", "terminationGracePeriodSeconds"}
+PREDICTOR |= {"automountServiceAccountToken", "model"}
+PREDICTED = {"modelFormat", "protocolVersion", "runtime", "storageUri"}
+
+
+def kserve(name: str) -> dict[str, Any]:
+    """Read a manifest of KServe's kinds."""
+    (found,) = yaml.safe_load_all((DEPLOY / "kserve" / f"{name}.yaml").read_text())
+    assert isinstance(found, dict)
+    return found
+
+
+def test_kserve_manifests_name_existing_fields_and_each_other() -> None:
+    runtime, service = kserve("serving-runtime"), kserve("inference-service")
+    assert runtime["apiVersion"] == "serving.kserve.io/v1alpha1"
+    assert service["apiVersion"] == "serving.kserve.io/v1beta1"
+    for one in (runtime, service):
+        known = KSERVE[one["kind"]]
+        assert one["spec"].keys() <= known.keys()
+        assert all(isinstance(value, known[field]) for field, value in one["spec"].items())
+    predictor = service["spec"]["predictor"]
+    assert (predictor.keys(), predictor["model"].keys()) == (PREDICTOR, PREDICTED)
+    model, formats = predictor["model"], runtime["spec"]["supportedModelFormats"]
+    assert model["runtime"] == runtime["metadata"]["name"]
+    assert model["protocolVersion"] in runtime["spec"]["protocolVersions"]
+    assert model["modelFormat"] in [{"name": f["name"], "version": f["version"]} for f in formats]
+    assert predictor["terminationGracePeriodSeconds"] > 5 + 30
+
+
+def test_pods_of_kserve_are_valid_and_start_the_service(tmp_path: Path) -> None:
+    spec = kserve("serving-runtime")["spec"]
+    pod = {"containers": spec["containers"], "volumes": spec["volumes"]}
+    whole = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "lpcfg"}, "spec": pod}
+    path = tmp_path / "pod.yaml"
+    path.write_text(yaml.safe_dump(whole))
+    run(tool("kubernetes-validate"), "--strict", "-k", KUBERNETES, path)
+    (container,) = spec["containers"]
+    assert container["name"] == "kserve-container"  # the one that KServe completes
+    context = container["securityContext"]
+    assert context["readOnlyRootFilesystem"]
+    assert context["runAsNonRoot"]
+    assert not context["allowPrivilegeEscalation"]
+    (port,) = {one["containerPort"] for one in container["ports"]}
+    # the storage initializer puts storageUri at /mnt/models, which is then the store
+    assert container["args"] == ["--model={{.Name}}", "--store=/mnt/models", f"--port={port}"]
+    known = {
+        name for option in get_command(cli.app).commands["serve"].params for name in option.opts
+    }
+    assert {argument.partition("=")[0] for argument in container["args"]} <= known
+
+
+def test_the_volume_of_models_is_mounted_where_the_service_looks() -> None:
+    text = run(system("kubectl"), "kustomize", DEPLOY / "overlays" / "models")
+    found = {one["kind"]: one for one in yaml.safe_load_all(text)}
+    pod = found["Deployment"]["spec"]["template"]["spec"]
+    mounts = {one["name"]: one["mountPath"] for one in pod["containers"][0]["volumeMounts"]}
+    volumes = {one["name"]: one for one in pod["volumes"]}
+    assert mounts["models"] == found["ConfigMap"]["data"]["LPCFG_MODEL_STORE"]
+    claim = volumes["models"]["persistentVolumeClaim"]["claimName"]
+    assert claim == found["PersistentVolumeClaim"]["metadata"]["name"]
+    assert found["ConfigMap"]["data"]["LPCFG_API_KEYS_FILE"]  # what production has stays
+
+
+def test_the_list_of_packages_is_complete(tmp_path: Path) -> None:
+    """Every package that an installation pins is in the list, under its purl."""
+    path = tmp_path / "sbom.cdx.json"
+    run(sys.executable, DEPLOY / "sbom.py", path)
+    told = json.loads(path.read_text())
+    assert (told["bomFormat"], told["specVersion"]) == ("CycloneDX", "1.5")
+    assert re.fullmatch(r"urn:uuid:[0-9a-f-]{36}", told["serialNumber"])
+    listed = {one["purl"] for one in told["components"]}
+    assert len(listed) == len(told["components"])
+    named = {one.partition("@")[0] for one in listed}
+    pinned = re.findall(
+        r"^([a-z0-9.-]+)==(?:[^ ]+)( ;)?", (ROOT / "requirements.lock").read_text(), re.M
+    )
+    wanted = {f"pkg:pypi/{name.replace('.', '-')}" for name, marker in pinned if not marker}
+    assert len(wanted) > 20
+    assert wanted <= named
+    assert told["metadata"]["component"]["name"] == "lpcfg"
+    again = tmp_path / "again.json"
+    run(sys.executable, DEPLOY / "sbom.py", again)
+    assert again.read_bytes() == path.read_bytes()
+
+
+def test_the_image_says_what_it_is() -> None:
+    text = (ROOT / "Dockerfile").read_text()
+    labels = set(re.findall(r"org\.opencontainers\.image\.(\w+)=", text))
+    wanted = {"title", "description", "version", "revision", "created", "licenses", "source"}
+    assert labels == wanted
+    for argument in ("VERSION", "REVISION", "CREATED", "SOURCE", "KERNELS_FOR"):
+        assert f"\nARG {argument}" in text
+    assert "sbom.cdx.json" in text
 
 
 def test_probes_are_no_requests_that_alerts_count() -> None:

@@ -163,6 +163,8 @@ def test_a_start_falls_back_to_the_last_version_that_can_be_used(
     assert served_version(client) == 1
     assert 'lpcfg_model_refused{name="small",version="3"} 1.0' in client.get("/metrics").text
     assert "".join(capsys.readouterr()).count("model refused") == 2
+    assert main(["serve", "--check", "--model", "small", "--store", str(own)]) == 1
+    assert "small/3/manifest.json: expected the seal" in capsys.readouterr().err
 
 
 def test_no_other_version_stands_in_for_a_pinned_one(own: Path) -> None:

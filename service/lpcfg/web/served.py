@@ -106,9 +106,11 @@ class Slot(Generic[Kept]):
         """The version that is served; None while none is loaded."""
         return None if self.value is None else self.value.reference
 
-    def start(self) -> None:
-        """Load the version that is wanted. If the newest cannot be used, load an older one."""
+    def start(self, *, fall_back: bool = True) -> None:
+        """Load the version that is wanted. If the newest cannot be used, fall back to an older."""
         numbers = versions(self.name, self.store) if self.pinned is None else [self.pinned]
+        if not fall_back:
+            del numbers[1:]
         for number in numbers:
             try:
                 self._take(number)
@@ -203,10 +205,10 @@ class Models:
         self._last = running = self._loader.submit(work)
         return await asyncio.wrap_future(running)
 
-    async def load(self) -> None:
+    async def load(self, *, fall_back: bool = True) -> None:
         """Load every model."""
         for slot in self._all:
-            await self.run(slot.start)
+            await self.run(partial(slot.start, fall_back=fall_back))
         await self.run(_tidy)
 
     def close(self) -> None:

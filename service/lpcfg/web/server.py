@@ -106,11 +106,11 @@ def _listening(host: str, port: int, backlog: int) -> socket.socket:
 def check(settings: Settings) -> list[Reference]:
     """Load, verify and warm every model, as `serve` does, and return what would be served.
 
-    Raise if something cannot be served.
+    Raise if something cannot be served; no older version stands in for a newest one.
     """
     logs.configure(settings.log_level)
     service = Service.of(settings)
-    asyncio.run(service.load())
+    asyncio.run(service.load(fall_back=False))
     return service.models.references
 
 

@@ -109,12 +109,15 @@ class Service:
         """True if every model is verified and warm, and the process is not about to end."""
         return self.models.ready and not self.draining
 
-    async def load(self) -> None:
-        """Make the models ready. `loaded` sees how it ends."""
+    async def load(self, *, fall_back: bool = True) -> None:
+        """Make the models ready, older versions where newest ones cannot be used.
+
+        `loaded` sees how it ends.
+        """
         if self.settings.similarity_file is not None:
             measure = partial(_measure, self.settings.similarity_file)
             self.similarity = await self.models.run(measure)
-        await self.models.load()
+        await self.models.load(fall_back=fall_back)
         self.on_ready()
 
     def loaded(self, loading: "asyncio.Task[None]") -> None:
