@@ -312,6 +312,25 @@ def test_models_remove_wants_the_version_where_there_are_two(
     assert capsys.readouterr() == ("", f"lpcfg: there are no models in {store}\n")
 
 
+def test_train_leaves_bad_trees_out_if_told_to(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bank = tmp_path / "bank.mrg"
+    bank.write_text(f"(S (NP (DT a)\n{SMALL.read_text()}\n(S)\n", encoding="utf-8")
+    command = ["train", str(bank), "--name", "mine", "--store", str(tmp_path), "--json"]
+    command += ["--estimator", "counts"]
+    assert main(command) == 1
+    assert f"lpcfg: error: {bank}:" in capsys.readouterr().err
+    assert main([*command, "--skip-bad"]) == 0
+    shown = capsys.readouterr()
+    told = json.loads(shown.out)
+    assert told["sizes"]["trees"] == 64
+    first, last = told["treebank"]["left_out"]
+    assert first.startswith(f"{bank}:1:")
+    assert "empty bracket" in last
+    assert f"lpcfg: left out 2 malformed trees:\nlpcfg: {first}\nlpcfg: {last}\n" in shown.err
+
+
 def test_train_publishes_and_prints_name_stages_and_scores(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -33,6 +33,7 @@ from lpcfg.trees.brackets import (
     ptb_unescape,
     read,
     read_string,
+    without_malformed,
     write,
 )
 from lpcfg.trees.normalize import normalize
@@ -726,3 +727,29 @@ def test_real_s_trees_equal_their_recursive_definition(treebanks: Path) -> None:
             for horizontal in (0, 1):
                 stree = naive_binarize(normalized, horizontal)
                 assert binarize(normalized, horizontal=horizontal) == stree
+
+
+BAD = """(S (NP (DT the) (NN dog))
+   (VP (VBD barked)))
+(S (NP (DT the) (NN cat)
+   (VP (VBD slept)))
+(S (NP (PRP it))) (VP (VBD ran)))
+stray (S (X x))
+(S (VP (VB go)))
+"""
+
+
+def test_malformed_trees_are_blanked_out_one_by_one() -> None:
+    kept, faults = without_malformed(BAD, source="bank.mrg")
+    assert [write(tree) for tree in read_string(kept)] == [
+        "(S (NP (DT the) (NN dog)) (VP (VBD barked)))",
+        "(S (VP (VB go)))",
+    ]
+    assert kept.count("\n") == BAD.count("\n")
+    assert [(one.source, one.line) for one in faults] == [("bank.mrg", 4), ("bank.mrg", 5)]
+    assert "tree opened at 3:1" in str(faults[0])
+
+
+def test_sound_text_is_kept_as_it_is() -> None:
+    assert without_malformed("\n (S (X x))\n(S (X y)) ") == ("\n (S (X x))\n(S (X y)) ", [])
+    assert without_malformed("") == ("", [])

@@ -1,5 +1,6 @@
 """`lpcfg train`: treebanks in, a published model out."""
 
+from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
 LOOKED_AT = 500
 """Trees of which the first words tell the language."""
+SHOWN = 20
+"""Malformed trees that are named one by one."""
 
 
 class Estimator(StrEnum):
@@ -153,6 +156,10 @@ def train(
     exact: Annotated[
         bool | None, typer.Option("--exact", help="Store numbers in full precision.")
     ] = None,
+    skip_bad: Annotated[
+        bool | None,
+        typer.Option("--skip-bad", help="Leave malformed trees out, and say where they are."),
+    ] = None,
     json: Json = False,
 ) -> None:
     """Learn a model from Penn brackets and publish it as the next version of NAME.
@@ -182,6 +189,7 @@ def train(
         "style": style_rules(style),
         "rescoring": _is_on(rescore),
         "language": language,
+        "skip_bad": skip_bad,
     }
     with wrong_usage("--name"):
         check_name(name)
@@ -213,6 +221,8 @@ def train(
             scheduler=scheduler,
             progress=show,
         )
+    for told in _left_out(report.left_out):
+        note(told)
     if report.warning is not None:
         note(report.warning)
     if json:
@@ -220,6 +230,15 @@ def train(
         result_json({**version, **report.as_json()})
     else:
         result(f"{reference}  {reference.hash}\n\n{report.text()}")
+
+
+def _left_out(faults: Sequence[str]) -> Iterator[str]:
+    """Yield lines about the trees that were left out: how many, and the first of them."""
+    if faults:
+        yield f"left out {len(faults):,} malformed {'tree' if len(faults) == 1 else 'trees'}:"
+        yield from faults[:SHOWN]
+    if len(faults) > SHOWN:
+        yield f"… and {len(faults) - SHOWN:,} more: `treebank.left_out` of the facts lists all"
 
 
 def _warn_of_language(treebanks: list[str], language: str) -> None:

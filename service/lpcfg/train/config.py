@@ -81,6 +81,7 @@ class TrainingConfig:
     emphasis             how often the trees of each treebank count, in the order of the treebanks;
                          once each by default
     max_depth            the deepest nesting of brackets in a tree
+    skip_bad             leave malformed trees out instead of refusing the treebank
     seed                 the seed of all random numbers
     exact                stores the members' numbers in full precision instead of float16
     licence              the treebank's licence, for the manifest and the card
@@ -100,6 +101,7 @@ class TrainingConfig:
     style: tuple[str, ...] = ()
     emphasis: tuple[int, ...] = ()
     max_depth: int = MAX_DEPTH
+    skip_bad: bool = False
     seed: int = 1
     exact: bool = False
     licence: str = "not stated"

@@ -133,6 +133,7 @@ def _train(
             style=Style(config.style),
             workers=workers,
             max_depth=config.max_depth,
+            skip_bad=config.skip_bad,
         )
         stage.advance(forest.n_trees)
     gold = None if dev is None else _gold(dev, config, stages)  # read first, to fail early
@@ -141,7 +142,11 @@ def _train(
         examples, model, facts = run.model(Path(folder))
     report = TrainReport(
         configuration=config.as_json(),
-        treebank={"fingerprint": forest.fingerprint, "licence": config.licence},
+        treebank={
+            "fingerprint": forest.fingerprint,
+            "licence": config.licence,
+            "left_out": list(forest.left_out),
+        },
         sizes=sizes(examples),
         symbols=symbol_counts(examples.forest),
         members=facts,

@@ -38,6 +38,12 @@ class TrainReport:
     stages: Sequence[StageRecord]
     warning: str | None
 
+    @property
+    def left_out(self) -> Sequence[str]:
+        """The malformed trees of the treebank that were left out: where, and what is wrong."""
+        found = self.treebank["left_out"]
+        return found if isinstance(found, list) else ()
+
     def as_json(self) -> dict[str, object]:
         return {
             "configuration": dict(self.configuration),
@@ -54,7 +60,8 @@ class TrainReport:
 
     def text(self) -> str:
         """Write sizes, scores and stages as text."""
-        parts = [_lines("treebank", {**self.treebank, **self.sizes})]
+        treebank = {**self.treebank, "left_out": len(self.left_out)}
+        parts = [_lines("treebank", {**treebank, **self.sizes})]
         parts += [_lines(f"member {k}", _plain(one)) for k, one in enumerate(self.members, start=1)]
         if self.held_out:
             parts.append(_lines("held out", _plain(self.held_out)))

@@ -32,6 +32,7 @@ _OPENING = re.compile(
     rf"|([^{_SPACES}])"
 )
 _TOKEN = re.compile(rf"[()]|[^{_SPACES}()]++")
+_FIRST_COLUMN = re.compile(r"^\(", re.MULTILINE)
 _SPACE = re.compile(rf"[{_SPACES}]+")
 # Matches of this many characters are held at a time, so that pausing the collector is worth it.
 _CHUNK = 1 << 18
@@ -72,6 +73,32 @@ def read_string(
             raise _diagnosis(text, source, max_depth)
     if empty or builder.is_open:
         raise _diagnosis(text, source, max_depth)
+
+
+def without_malformed(
+    text: str, *, source: str = "<string>", max_depth: int = MAX_DEPTH
+) -> tuple[str, list[TreebankError]]:
+    """Blank out the trees of a text that are malformed. Return the rest and an error for each.
+
+    A tree is taken to begin with a '(' in the first column, as treebanks print it, so that a
+    bracket too many or too few spoils one tree and not what follows. Lines keep their numbers.
+    """
+    text = text.removeprefix(_BOM)
+    starts = [match.start() for match in _FIRST_COLUMN.finditer(text)]
+    kept, faults = [], []
+    for start, end in pairwise(sorted({0, *starts, len(text)})):
+        block = text[start:end]
+        lines = "\n" * block.count("\n")
+        try:
+            if block.strip(_SPACES):
+                for _ in read_string(block, max_depth=max_depth):
+                    pass
+            kept.append(block)
+        except TreebankError:
+            kept.append(lines)
+            before = "\n" * text.count("\n", 0, start)
+            faults.append(_diagnosis(before + block, source, max_depth))
+    return "".join(kept), faults
 
 
 def parse_tree(text: str, *, source: str = "<string>", max_depth: int = MAX_DEPTH) -> Tree:

@@ -21,7 +21,12 @@ from lpcfg.processes import processes
 from lpcfg.text.files import Source, texts
 from lpcfg.text.tokenize import penn_forms
 from lpcfg.trees.binarize import LEAF_MARK, SIBLING_MARK, binarize, is_intermediate
-from lpcfg.trees.brackets import MAX_DEPTH, collector_paused, read_string
+from lpcfg.trees.brackets import (
+    MAX_DEPTH,
+    collector_paused,
+    read_string,
+    without_malformed,
+)
 from lpcfg.trees.style import AS_PUBLISHED, Style, normalized
 from lpcfg.trees.tree import Tree
 
@@ -53,6 +58,7 @@ class Forest:
     word: Ints  # -1 inside
     tree_start: Longs  # nodes of tree t are tree_start[t] : tree_start[t + 1], the root is the last
     source: Ints  # which of the sources each tree comes from
+    left_out: tuple[str, ...] = ()  # the malformed trees: where, and what is wrong
 
     def __post_init__(self) -> None:
         nodes = ("symbol", "left", "right", "parent", "start", "end", "word")
@@ -111,29 +117,59 @@ def read_forest(
     style: Style = AS_PUBLISHED,
     workers: int = 1,
     max_depth: int = MAX_DEPTH,
+    skip_bad: bool = False,
 ) -> Forest:
     """Read the forest of a treebank: its trees normalized, in a style, and binarized.
 
     With horizontal = 1, a sibling mark seen fewer than sibling_threshold times is dropped
     (`@VP<PP` → `@VP`). Trees that normalizing leaves empty are skipped. Raise TreebankError if the
-    text is not trees, and TrainingError if there are none to learn from.
+    text is not trees (unless these are to be skipped), and TrainingError if there are none to learn
+    from.
     """
     if workers < 1:
         raise TrainingError(f"expected at least one worker, got {workers}: give 1 or more")
     named = [(at, *text) for at, source in enumerate(listed(sources)) for text in texts(source)]
-    pieces, source_of = [], []
-    for at, _, text in named:
-        for piece in _pieces(text):
-            pieces.append(piece)
-            source_of.append(at)
     code = partial(_coded_text, horizontal=horizontal, style=style, max_depth=max_depth)
-    parts = _mapped(code, pieces, workers)
-    if None in parts:  # read again as a whole, for an error with file, line and column
+    parts, source_of = _coded_pieces(named, code, workers)
+    faults: Sequence[TreebankError] = ()
+    if None in parts and skip_bad:
+        sound = [
+            (at, *without_malformed(text, source=n, max_depth=max_depth)) for at, n, text in named
+        ]
+        faults = [fault for _, _, found in sound for fault in found]
+        parts, source_of = _coded_pieces([(at, "", text) for at, text, _ in sound], code, workers)
+    elif None in parts:  # read again as a whole, for an error with file, line and column
         for _, name, text in named:
             _coded(_strees(text, name, horizontal, style, max_depth))
     where = ", ".join(name for _, name, _ in named) or "an empty list of sources"
     good = [(part, at) for part, at in zip(parts, source_of, strict=True) if part]
-    return _merged([part for part, _ in good], [at for _, at in good], sibling_threshold, where)
+    forest = _merged([part for part, _ in good], [at for _, at in good], sibling_threshold, where)
+    return replace(forest, left_out=tuple(map(str, faults))) if faults else forest
+
+
+def _sound(
+    named: Sequence[tuple[int, str, str]], max_depth: int
+) -> tuple[list[tuple[int, str, str]], list[TreebankError]]:
+    """Return texts without their malformed trees, and an error for each of these."""
+    sound, faults = [], []
+    for at, name, text in named:
+        kept, found = without_malformed(text, source=name, max_depth=max_depth)
+        sound.append((at, name, kept))
+        faults += found
+    return sound, faults
+
+
+def _coded_pieces(
+    named: Sequence[tuple[int, str, str]], code: "partial[_Part | None]", workers: int
+) -> "tuple[list[_Part | None], list[int]]":
+    """Code texts piece by piece; return the parts, and of which source each is."""
+    pieces, source_of = [], []
+    for at, _, text in named:
+        if text.strip():
+            for piece in _pieces(text):
+                pieces.append(piece)
+                source_of.append(at)
+    return _mapped(code, pieces, workers), source_of
 
 
 def forest_of(strees: Iterable[Tree]) -> Forest:
