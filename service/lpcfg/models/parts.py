@@ -93,7 +93,8 @@ class Parts:
         """Return a tensor of finite numbers from `low` to `high`, both included."""
         array = self.tensor(name, dtypes, shape)
         if not _within(array, low, high):
-            wide = array.astype(np.float64)  # the limits may be beyond the array's own type
+            with np.errstate(invalid="ignore"):  # a signalling NaN
+                wide = array.astype(np.float64)  # the limits may be beyond the array's own type
             wrong = int(np.flatnonzero(~((wide >= low) & (wide <= high)))[0])
             found = f"{array.ravel()[wrong]} at {place(array, wrong)}"
             raise self.refused(name, f"numbers from {low:g} to {high:g}", found)
