@@ -133,11 +133,8 @@ def read_forest(
     parts, source_of = _coded_pieces(named, code, workers)
     faults: Sequence[TreebankError] = ()
     if None in parts and skip_bad:
-        sound = [
-            (at, *without_malformed(text, source=n, max_depth=max_depth)) for at, n, text in named
-        ]
-        faults = [fault for _, _, found in sound for fault in found]
-        parts, source_of = _coded_pieces([(at, "", text) for at, text, _ in sound], code, workers)
+        named, faults = _sound(named, max_depth)
+        parts, source_of = _coded_pieces(named, code, workers)
     elif None in parts:  # read again as a whole, for an error with file, line and column
         for _, name, text in named:
             _coded(_strees(text, name, horizontal, style, max_depth))
