@@ -16,7 +16,7 @@ class RescoringSettings:
     width         of the hidden part; 0 leaves it out
     hidden_passes over the charts, for the hidden part
     dimensions    of words' vectors, where they are learned
-    vocabulary    words with vectors: those of the treebank, then the most frequent of the text
+    vocabulary    words with vectors: the most frequent of the treebank and the text
     """
 
     folds: int = 5

@@ -23,18 +23,13 @@ def learn_vectors(
 ) -> Vectors:
     """Learn eigenwords from the treebank's sentences and from files of raw text.
 
-    Kept are those that the treebank's words look up, and the most frequent of the others.
+    Kept are the most frequent of both together.
     """
     options = Options(dimensions=settings.dimensions, seed=seed, threads=threads)
-    found = learn(sentences_of(forest), texts, options, keep=forest.words)
+    found = learn(sentences_of(forest), texts, options)  # more words, which serve as contexts
     stage.advance(len(found.words))
-    own = found.rows(forest.words)
-    kept = np.zeros(len(found.words), np.bool_)
-    kept[own[own >= 0]] = True
-    others = np.flatnonzero(~kept)[: max(settings.vocabulary - int(kept.sum()), 0)]
-    kept[others] = True
-    rows = np.flatnonzero(kept)
-    return Vectors.of([found.words[row] for row in rows], found.vectors[rows])
+    most = settings.vocabulary
+    return Vectors.of(found.words[:most], found.vectors[:most])
 
 
 def sentences_of(forest: Forest) -> Iterator[list[str]]:
