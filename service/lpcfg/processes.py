@@ -1,4 +1,4 @@
-"""Start worker processes that end with this one, whatever ends it."""
+"""Start worker processes that end with this one, however it ends."""
 
 import multiprocessing
 import os

@@ -162,7 +162,7 @@ class Settings(BaseSettings):
         "commas between them; without it a client is who connects",
     )
     log_level: Literal["debug", "info", "warning", "error"] = Field(
-        "info", description="least severe of what is logged; requests have the level info"
+        "info", description="lowest level that is logged; requests have the level info"
     )
     similarity_file: Path | None = Field(
         None, description="measure that /v1/similarity answers with; without it there is none"
@@ -171,7 +171,7 @@ class Settings(BaseSettings):
         None, description="file of hashed API keys; without it no key is asked for"
     )
     admin_keys_file: Path | None = Field(
-        None, description="file of hashed keys that may reload models; without it nobody may"
+        None, description="file of hashed keys that may reload models; without it, no key may"
     )
 
     @field_validator("models", "proxies", mode="before")

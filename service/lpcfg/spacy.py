@@ -121,7 +121,7 @@ def _place(part: Doc | Span) -> tuple[Doc, int, int]:
 
 
 def _probability(span: Span) -> float | None:
-    """Look up how likely a constituent is; None for a span that is none."""
+    """Look up the probability of a constituent; None for a span that is not a constituent."""
     for label, start, end, probability in _kept(span.doc, "constituents"):
         if (label, start, end) == (span.label_, span.start, span.end):
             found: float | None = probability

@@ -245,9 +245,9 @@ def test_bad_inputs_are_listed_and_the_run_goes_on(
         ("torn.txt.gz", ""): "expected a whole compressed file, got a damaged one",
         ("torn.txt.zst", ""): "expected a whole compressed file, got a damaged one",
         ("some.jsonl", "line 2"): "expected an object with a string `text`",
-        ("some.jsonl", "line 3"): "expected JSON, got what is none",
+        ("some.jsonl", "line 3"): "expected JSON, got something else",
         ("none.jsonl", ""): "has no line of JSON with a text",
-        ("not.parquet", ""): "expected a Parquet file, got what is none",
+        ("not.parquet", ""): "expected a Parquet file, got something else",
         ("half.conllu", "line 1"): "expected 10 fields between tabs, got 2",
     }.keys() == found.keys()
     assert "expected 10 fields" in found["half.conllu", "line 1"]

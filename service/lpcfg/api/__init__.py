@@ -1,1 +1,1 @@
-"""The Python API: what `import lpcfg` offers beside the classes of other rooms."""
+"""The Python API: the functions of `import lpcfg`. Its classes are in other rooms."""

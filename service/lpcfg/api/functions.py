@@ -1,4 +1,4 @@
-"""Load a stored model, or train one: where scripts and notebooks begin.
+"""Load a stored model, or train one: the first calls of scripts and notebooks.
 
 Everything is imported when a function is called, so that `import lpcfg` costs nothing.
 """

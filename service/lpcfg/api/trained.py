@@ -1,4 +1,4 @@
-"""A model that was just trained, with how that went."""
+"""A model that was just trained, with the report of its training."""
 
 import io
 from collections.abc import Sequence
@@ -58,7 +58,7 @@ class TrainedModel(Model):
 
 
 def sources_of(treebank: Source | Sequence[Source] | Sequence[Tree]) -> Source | Sequence[Source]:
-    """Make what training reads from of files, folders, streams or trees."""
+    """Turn files, folders, streams or trees into sources that training can read."""
     if isinstance(treebank, str | Path) or hasattr(treebank, "read"):
         return treebank  # type: ignore[return-value]
     given = list(treebank) if isinstance(treebank, list | tuple) else None

@@ -1,4 +1,4 @@
-"""`lpcfg dep`: dependency trees, learned, parsed, given probabilities and evaluated."""
+"""`lpcfg dep`: learn, parse, weigh and evaluate dependency trees."""
 
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -39,7 +39,7 @@ Expansions = Annotated[
 
 
 class Input(StrEnum):
-    """How sentences are given."""
+    """The forms in which sentences are given."""
 
     TEXT = "text"
     TOKENS = "tokens"
@@ -47,7 +47,7 @@ class Input(StrEnum):
 
 
 class Output(StrEnum):
-    """How trees are printed."""
+    """The forms in which trees are printed."""
 
     CONLLU = "conllu"
     JSON = "json"
@@ -56,26 +56,26 @@ class Output(StrEnum):
 @app.command(epilog="Example: lpcfg dep train train.conllu --name mine --dev dev.conllu")
 def train(
     files: Files,
-    name: Annotated[str, typer.Option(help="What the model is called in the store.")],
+    name: Annotated[str, typer.Option(help="Name under which the model is published.")],
     dev: Annotated[
         list[str] | None,
-        typer.Option(metavar="FILE", help="CoNLL-U to evaluate on; may be given again."),
+        typer.Option(metavar="FILE", help="CoNLL-U to evaluate on; may be given several times."),
     ] = None,
     words: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Eigenwords that `lpcfg words train` wrote; else the trees' own words' are used.",
+            help="File of `lpcfg words train`; by default, vectors are learned from the trees.",
         ),
     ] = None,
-    vectors: Annotated[int, typer.Option(min=1, help="So many words keep theirs.")] = 30_000,
+    vectors: Annotated[int, typer.Option(min=1, help="Words that keep their vectors.")] = 30_000,
     members: Annotated[int, typer.Option(min=1, help="Networks whose scores are averaged.")] = 2,
-    epochs: Annotated[int, typer.Option(min=1, help="Times that every sentence is seen.")] = 10,
+    epochs: Annotated[int, typer.Option(min=1, help="Passes over the sentences.")] = 10,
     licence: Annotated[
-        str, typer.Option(help="Of the trees, for the model's card.")
+        str, typer.Option(help="Licence of the trees, for the model's card.")
     ] = "not stated",
     seed: Annotated[int, typer.Option(min=0, help="Seed of the random numbers.")] = 0,
-    workers: Annotated[int, typer.Option(min=1, help="Threads.")] = 2,
+    workers: Annotated[int, typer.Option(min=1, help="Number of threads.")] = 2,
     store: Store = None,
     json: Json = False,
 ) -> None:
@@ -116,7 +116,7 @@ def parse(
     model: Model,
     file: Annotated[
         Path | None,
-        typer.Argument(metavar="FILE", help="Also .gz; standard input if left out."),
+        typer.Argument(metavar="FILE", help="File to read, also .gz; by default standard input."),
     ] = None,
     form: Annotated[
         Input,
@@ -231,7 +231,8 @@ def expand(files: Files) -> None:
 
 @app.command(epilog="Example: lpcfg parse mine text.txt | lpcfg dep collapse -")
 def collapse(files: Expansions) -> None:
-    """Print trees that `lpcfg dep expand` or a model of such trees made as CoNLL-U.
+    """Turn trees that `lpcfg dep expand`, or a model learned from such trees, printed back into
+    CoNLL-U.
 
     Relations are `dep`: the trees do not tell them. A tree of another form is left out; stderr says
     which.

@@ -1,4 +1,4 @@
-"""`lpcfg evaluate`: a model held against gold trees."""
+"""`lpcfg evaluate`: compare a model with gold trees."""
 
 from typing import TYPE_CHECKING, Annotated
 
@@ -57,7 +57,7 @@ def evaluate(
 
     F1 is strict: gold tags say what punctuation is, and every sentence counts.
 
-    What EVALB itself would print is shown beside it.
+    The figures of EVALB are shown beside it.
     """
     from lpcfg.evaluation.run import evaluate_parser
     from lpcfg.parsing.parser import Parser

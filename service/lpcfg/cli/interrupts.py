@@ -1,4 +1,5 @@
-"""Ctrl-C: the command ends at once, with exit code 130, says nothing, leaves nothing half-written.
+"""End a command at once on Ctrl-C, with exit code 130, without a message, and with nothing
+half-written.
 
 A thread waits for the signal, so a kernel that runs for seconds does not delay the end, and no
 Python code is interrupted where it does not expect it. Worker processes inherit the blocked signal
@@ -22,25 +23,31 @@ _SHOW_CURSOR = b"\r\x1b[?25h\x1b[K"  # progress bars hide it
 
 
 class _Gentle:
-    """A command's own function to call at the first interrupt, instead of ending the process."""
+    """Holds a command's own function, which is called at the first interrupt instead of ending the
+    process.
+    """
 
     end: Callable[[], None] | None = None
     happened = False
 
 
 def watch() -> None:
-    """End this process when Ctrl-C comes. For the main thread, before it starts any other."""
+    """End this process when Ctrl-C comes. The main thread calls this before it starts any other
+    thread.
+    """
     if block_interrupts():
         threading.Thread(target=_wait, daemon=True, name="interrupts").start()
 
 
 def end_gently(end: Callable[[], None]) -> None:
-    """Call this at the first interrupt, in a thread; the second ends the process as ever."""
+    """Call this function at the first interrupt, in a thread. The second interrupt ends the process
+    as usual.
+    """
     _Gentle.end = end
 
 
 def happened() -> bool:
-    """Tell whether a gentle end was asked for."""
+    """Return True if a gentle end was asked for."""
     return _Gentle.happened
 
 
@@ -56,4 +63,4 @@ def _wait() -> None:
             break
     if sys.stderr.isatty():
         os.write(sys.stderr.fileno(), _SHOW_CURSOR)
-    os._exit(INTERRUPTED)  # nothing is unwound: see lpcfg.cancel for what that would run into
+    os._exit(INTERRUPTED)  # without unwinding, which crashes in kernels: see lpcfg.cancel

@@ -17,12 +17,14 @@ app = typer.Typer(
 
 Text = Annotated[
     Path,
-    typer.Argument(metavar="TEXT", help="One sentence a line, blanks between tokens; also .gz."),
+    typer.Argument(
+        metavar="TEXT", help="File with one sentence a line, blanks between tokens; also .gz."
+    ),
 ]
 
 
 class Estimator(StrEnum):
-    """How a language model's numbers are learned."""
+    """The ways to learn a language model's numbers."""
 
     EM = "em"
     PIVOT = "pivot"
@@ -35,15 +37,19 @@ class Estimator(StrEnum):
 def train(
     text: Text,
     dev: Annotated[
-        Path, typer.Option(metavar="TEXT", help="Development text, which decides when to stop.")
+        Path, typer.Option(metavar="TEXT", help="Development text, by which training stops.")
     ],
     output: Annotated[Path, typer.Option(metavar="FILE.npz", help="File to write the model to.")],
     estimator: Annotated[
         Estimator, typer.Option(help="Estimator: see docs/language_model.md.")
     ] = Estimator.PIVOT_EM,
-    states: Annotated[int, typer.Option(metavar="M", min=1, help="Latent classes.")] = 256,
+    states: Annotated[
+        int, typer.Option(metavar="M", min=1, help="Number of latent classes.")
+    ] = 256,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the random numbers.")] = 0,
-    min_count: Annotated[int, typer.Option(min=1, help="Rarer words become one unknown word.")] = 2,
+    min_count: Annotated[
+        int, typer.Option(min=1, help="Words seen less often become one unknown word.")
+    ] = 2,
     json: Json = False,
 ) -> None:
     """Learn p(w2 | w1) = Σ r(h | w1) s(w2 | h) and write it to a file."""

@@ -1,4 +1,4 @@
-"""`lpcfg models`: what is in a model store."""
+"""`lpcfg models`: list, show, verify and remove the models of a store."""
 
 from collections.abc import Iterator, Mapping
 from typing import Annotated
@@ -94,7 +94,7 @@ _FIRST = (
     "dev.calibration_error",
     "dev.sentences",
 )
-_ROWS = 16  # with what stands around them, a screen of 24 lines
+_ROWS = 16  # with the lines around them, a screen of 24 lines
 _NAME, _WIDTH = 26, 52  # of names and values in a screen of 80 columns
 
 
@@ -119,7 +119,7 @@ def _cut(text: str, width: int) -> str:
 
 @app.command(epilog="Example: lpcfg models verify en@1")
 def verify(model: Model, store: Store = None, json: Json = False) -> None:
-    """Check size and SHA-256 of everything a version holds, and that it is a model to be used."""
+    """Check size and SHA-256 of every file of a version, and that the files are a usable model."""
     from lpcfg.dependencies import model as dependencies
     from lpcfg.models import model as constituents
     from lpcfg.models.store.versions import load_checked
@@ -136,7 +136,7 @@ def verify(model: Model, store: Store = None, json: Json = False) -> None:
 
 @app.command(epilog="Example: lpcfg models remove mine@3")
 def remove(model: Model, store: Store = None, json: Json = False) -> None:
-    """Remove one version for good. A bare NAME is enough where it has a single version."""
+    """Remove one version for good. A bare NAME is enough if it has a single version."""
     from lpcfg.models.store.versions import remove as remove_version
 
     removed = str(remove_version(model, _store(store)))

@@ -82,7 +82,7 @@ StyleRules = Annotated[
         "tags, titles, w-words, to, stops, flat-nouns (see docs/training.md).",
     ),
 ]
-Maximise = Annotated[Objective, typer.Option(help="What the best tree maximises.")]
+Maximise = Annotated[Objective, typer.Option(help="Objective that the best tree maximises.")]
 Rescore = Annotated[
     bool,
     typer.Option(

@@ -1,4 +1,4 @@
-"""`lpcfg parse`: sentences in, trees out."""
+"""`lpcfg parse`: parse sentences and print trees."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -17,7 +17,7 @@ from lpcfg.settings import read_settings
 
 
 class Output(StrEnum):
-    """How trees are printed."""
+    """The forms in which trees are printed."""
 
     PTB = "ptb"
     JSON = "json"

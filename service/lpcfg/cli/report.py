@@ -1,4 +1,4 @@
-"""`lpcfg report`: a model as a page of plots."""
+"""`lpcfg report`: draw a model as a page of plots."""
 
 from pathlib import Path
 from typing import Annotated
@@ -39,8 +39,8 @@ def report(
     """Draw a model: scores by length and label, calibration, singular values, sizes, training.
 
     The page is one HTML file that needs nothing else. Scores are those of the training's --dev
-    trees, or those on --treebank. With --json, what the page shows is printed as one object, and
-    `page` says where --output wrote it.
+    trees, or those on --treebank. With --json, print the content of the page as one object, in
+    which `page` is the path of --output.
     """
     if tags is not None and not treebank:
         raise typer.BadParameter("there is nothing to parse: add --treebank", param_hint="--tags")

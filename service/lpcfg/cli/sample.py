@@ -1,4 +1,4 @@
-"""`lpcfg sample`: trees of a known L-PCFG, to try the theory with."""
+"""`lpcfg sample`: draw trees of a known L-PCFG, to try the theory with."""
 
 from pathlib import Path
 from typing import Annotated
@@ -20,7 +20,7 @@ def sample(
         int | None,
         typer.Option(min=0, show_default="1", help="Seed: the same seed gives the same trees."),
     ] = None,
-    max_words: Annotated[int, typer.Option(min=1, help="The most words of a tree.")] = 200,
+    max_words: Annotated[int, typer.Option(min=1, help="Largest number of words in a tree.")] = 200,
     enumerate_all: Annotated[
         bool,
         typer.Option(
@@ -29,7 +29,8 @@ def sample(
     ] = False,
     json: Json = False,
 ) -> None:
-    """Print trees drawn from a known grammar, one a line; or all there are, shortest first.
+    """Print trees drawn from a known grammar, one a line; or, with --enumerate, all trees, shortest
+    first.
 
     With --json, objects with `tree` and, of enumerated trees, `probability`.
     """

@@ -1,4 +1,4 @@
-"""`lpcfg serve`: the HTTP service."""
+"""`lpcfg serve`: run the HTTP service."""
 
 from typing import Annotated
 
@@ -30,7 +30,7 @@ def serve(
 ) -> None:
     """Serve a model over HTTP, with a web page at / and the API's description at /docs.
 
-    All else is set in the environment: see docs/settings.md. Logs are JSON lines on stderr.
+    All other settings are in the environment: see docs/settings.md. Logs are JSON lines on stderr.
     """
     from lpcfg.web import server
 

@@ -1,4 +1,4 @@
-"""`lpcfg similarity`: how similar two sentences are."""
+"""`lpcfg similarity`: learn and score how similar two sentences are."""
 
 from pathlib import Path
 from typing import Annotated
@@ -14,14 +14,21 @@ app = typer.Typer(
     no_args_is_help=True,
 )
 
-Measure = Annotated[Path, typer.Argument(metavar="MEASURE", help="What `similarity train` wrote.")]
+Measure = Annotated[
+    Path, typer.Argument(metavar="MEASURE", help="A file written by `similarity train`.")
+]
 Pairs = Annotated[
     list[Path],
-    typer.Option(metavar="FILE", help="A pair a line, a tab between sentences; several times."),
+    typer.Option(
+        metavar="FILE",
+        help="File with a pair a line, a tab between sentences; may be given several times.",
+    ),
 ]
 Scores = Annotated[
     list[Path],
-    typer.Option(metavar="FILE", help="A number a line, for each --pairs in the same order."),
+    typer.Option(
+        metavar="FILE", help="File with a number a line, one for each --pairs, in the same order."
+    ),
 ]
 
 
@@ -33,13 +40,17 @@ def train(
     pairs: Pairs,
     scores: Scores,
     output: Annotated[
-        Path, typer.Option(metavar="FILE.safetensors", help="Where the measure goes.")
+        Path, typer.Option(metavar="FILE.safetensors", help="File to write the measure to.")
     ],
     words: Annotated[
         Path | None,
-        typer.Option(metavar="VECTORS", help="Eigenwords; without, surface metrics alone."),
+        typer.Option(
+            metavar="VECTORS", help="Eigenwords; without them, only surface metrics are used."
+        ),
     ] = None,
-    highest: Annotated[float, typer.Option(help="The scale goes from 0 to this.")] = 5.0,
+    highest: Annotated[
+        float, typer.Option(help="Highest score of the scale, which begins at 0.")
+    ] = 5.0,
     json: Json = False,
 ) -> None:
     """Learn a measure from pairs of sentences and people's scores and write it to a file."""
@@ -69,7 +80,8 @@ def score(
     file: Annotated[
         Path | None,
         typer.Argument(
-            metavar="FILE", help="A pair a line, a tab between; standard input if left out."
+            metavar="FILE",
+            help="File with a pair a line, a tab between; by default standard input.",
         ),
     ] = None,
     json: Json = False,
@@ -90,7 +102,9 @@ def score(
     epilog="Example: lpcfg similarity evaluate similarity.safetensors --pairs p.txt --scores s.txt"
 )
 def evaluate(measure: Measure, pairs: Pairs, scores: Scores, json: Json = False) -> None:
-    """Print Pearson's correlation with people's scores: of each set, of all, the weighted mean."""
+    """Print Pearson's correlation with people's scores: for each set, for all pairs, and the
+    weighted mean.
+    """
     from lpcfg.words.similarity import Similarity, correlations
 
     found = correlations(Similarity.load(measure), _sets(pairs, scores))

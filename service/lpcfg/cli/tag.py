@@ -1,4 +1,4 @@
-"""`lpcfg tag`: taggers with latent states, learned, applied and evaluated."""
+"""`lpcfg tag`: learn, apply and evaluate taggers with latent states."""
 
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
@@ -46,7 +46,7 @@ def train(
         bool,
         typer.Option(
             "--neighbours/--no-neighbours",
-            help="Also learn what the words on either side say of a tag.",
+            help="Also learn tags from the words on either side.",
         ),
     ] = True,
     language: Annotated[
@@ -56,7 +56,7 @@ def train(
         str, typer.Option(help="The treebank's licence, for the model's card.")
     ] = "not stated",
     seed: Annotated[int, typer.Option(min=0, help="Seed of the random numbers.")] = 1,
-    workers: Annotated[int, typer.Option(min=1, help="Threads.")] = 2,
+    workers: Annotated[int, typer.Option(min=1, help="Number of threads.")] = 2,
     store: Store = None,
     json: Json = False,
 ) -> None:

@@ -16,7 +16,9 @@ Progress = Callable[[str, int, int], None]
 
 
 def result(text: str) -> None:
-    """Print one line of a result at once: whoever asked may wait for it, or interrupt the next."""
+    """Print one line of a result at once, because the reader may wait for it or interrupt the next
+    one.
+    """
     with FINISHING:
         sys.stdout.write(text + "\n")
         sys.stdout.flush()
@@ -41,7 +43,7 @@ def note(text: str) -> None:
 
 
 def check_output(path: Path) -> None:
-    """Refuse a file that cannot be written: for commands that work long before they write it."""
+    """Refuse a file that cannot be written. Commands call this before long work."""
     if path.is_dir():
         problem = "which is a folder: add a file's name"
     elif not path.parent.is_dir():
@@ -90,7 +92,7 @@ def progress() -> Iterator[Progress]:
 
 
 class _Lines:
-    """Progress as plain lines, with the time that is left at the pace so far."""
+    """Writes progress as plain lines, with the time that is left at the pace so far."""
 
     def __init__(self) -> None:
         self._tenths: dict[str, int] = {}

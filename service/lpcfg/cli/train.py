@@ -1,4 +1,4 @@
-"""`lpcfg train`: treebanks in, a published model out."""
+"""`lpcfg train`: learn a model from treebanks and publish it."""
 
 from collections.abc import Iterator, Sequence
 from enum import StrEnum
@@ -31,7 +31,7 @@ SHOWN = 20
 
 
 class Estimator(StrEnum):
-    """How a model's numbers are learned."""
+    """The ways to learn a model's numbers."""
 
     COUNTS = "counts"
     SPECTRAL = "spectral"
@@ -127,7 +127,7 @@ def train(
         str | None,
         typer.Option(
             metavar="NAME",
-            help="The treebank's: english, spanish, german, french, or neutral for any other.",
+            help="Language of the trees: english, spanish, german, french, or neutral (others).",
         ),
     ] = None,
     style: StyleRules = None,
@@ -140,7 +140,8 @@ def train(
         ),
     ] = None,
     rescore: Annotated[
-        Switch | None, typer.Option(help="The rescoring layer over the members' charts.")
+        Switch | None,
+        typer.Option(help="Learn the rescoring layer over the members' charts, or leave it out."),
     ] = None,
     text: Annotated[
         list[Path] | None,
@@ -164,9 +165,9 @@ def train(
 ) -> None:
     """Learn a model from Penn brackets and publish it as the next version of NAME.
 
-    Options come before the configuration file.
+    Options override the configuration file.
 
-    At the end come the version, its sizes, its scores on --dev, and what it took.
+    At the end, print the version, its sizes, its scores on --dev, and the cost of each stage.
     """
     if workers is not None and scheduler is not None:
         raise typer.BadParameter("expected --workers or --scheduler, got both: omit one of them")
@@ -242,7 +243,9 @@ def _left_out(faults: Sequence[str]) -> Iterator[str]:
 
 
 def _warn_of_language(treebanks: list[str], language: str) -> None:
-    """Note it if the first trees' words look foreign. Standard input is read only once."""
+    """Write a note if the first trees' words look foreign. Standard input is skipped: it can be
+    read only once.
+    """
     from itertools import islice
 
     from lpcfg.errors import LpcfgError
@@ -270,7 +273,7 @@ def _adapt(
     settings: Settings,
     json: bool,
 ) -> None:
-    """Adapt a model, publish what comes of it, and say what that was."""
+    """Adapt a model, publish the result, and print its scores."""
     from lpcfg.train.adapt import adapt_and_publish
     from lpcfg.trees.style import Style
 

@@ -1,4 +1,4 @@
-"""`lpcfg treebank`: what is in a treebank, before anything is learned from it."""
+"""`lpcfg treebank`: look at a treebank before anything is learned from it."""
 
 import typer
 

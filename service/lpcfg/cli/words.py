@@ -24,7 +24,7 @@ Vectors = Annotated[
 
 
 class Method(StrEnum):
-    """How vectors are learned."""
+    """The ways to learn vectors."""
 
     ONE_STEP = "one-step"
     TWO_STEP = "two-step"
@@ -32,7 +32,7 @@ class Method(StrEnum):
 
 
 class Counts(StrEnum):
-    """How counts enter."""
+    """The forms in which counts enter."""
 
     ROOTS = "roots"
     RAW = "raw"
@@ -44,7 +44,10 @@ class Counts(StrEnum):
 def train(
     output: Annotated[
         Path,
-        typer.Option(metavar="FILE", help="Where vectors go: .safetensors; else word2vec's text."),
+        typer.Option(
+            metavar="FILE",
+            help="File to write: .safetensors; with any other ending, word2vec's text.",
+        ),
     ],
     texts: Annotated[
         list[Path] | None,
@@ -57,7 +60,7 @@ def train(
             help="Trees whose words are read too, and have vectors however rare they are.",
         ),
     ] = None,
-    words: Annotated[int, typer.Option(min=1, help="Words that have vectors.")] = 100_000,
+    words: Annotated[int, typer.Option(min=1, help="Number of words with vectors.")] = 100_000,
     dimensions: Annotated[int, typer.Option(min=1, help="Length of a vector.")] = 100,
     method: Annotated[
         Method, typer.Option(help="How vectors are learned: see docs/words.md.")
@@ -67,10 +70,12 @@ def train(
     ] = Counts.ROOTS,
     rate: Annotated[
         list[float] | None,
-        typer.Option(help="Of LR-MVL's exponential smooths, in (0, 1]; may be given again."),
+        typer.Option(
+            help="Rate of LR-MVL's exponential smooths, in (0, 1]; may be given several times."
+        ),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the random numbers.")] = 0,
-    threads: Annotated[int, typer.Option(min=1, help="Threads that multiply.")] = 2,
+    threads: Annotated[int, typer.Option(min=1, help="Number of threads.")] = 2,
     json: Json = False,
 ) -> None:
     """Learn eigenwords from raw text and treebanks and write them to a file."""

@@ -150,7 +150,7 @@ def _document_of(line: str, default: str) -> tuple[str, str]:
     try:
         value = json.loads(line)
     except (ValueError, RecursionError) as error:
-        raise InputError(f"expected JSON, got what is none: {error}") from error
+        raise InputError(f"expected JSON, got something else: {error}") from error
     if not isinstance(value, dict) or not isinstance(value.get("text"), str):
         raise InputError('expected an object with a string `text`, as {"id": "a", "text": "…"}')
     return str(value.get("id", default)), value["text"]

@@ -48,7 +48,7 @@ def row_groups(stream: IO[bytes], name: str) -> int:
 
 
 def _no_parquet(name: str, error: Exception) -> InputError:
-    return InputError(f"expected a Parquet file, got what is none at {name}: {error}")
+    return InputError(f"expected a Parquet file, got something else at {name}: {error}")
 
 
 def texts(

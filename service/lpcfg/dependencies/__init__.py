@@ -1,4 +1,4 @@
-"""Dependency trees: read, learned, parsed, and given probabilities.
+"""Dependency trees: read, learn and parse them, and compute their probabilities.
 
 arcs          the value: a head and a relation for every word; projectivity
 conllu        CoNLL-U in and out, without loss

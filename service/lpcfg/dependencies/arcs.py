@@ -56,7 +56,9 @@ class Arcs:
 
 
 def problem_of(heads: Sequence[int]) -> tuple[int, str] | None:
-    """Find what keeps heads from being a tree: (a word's number, what is wrong), or None."""
+    """Find out why heads are not a tree: (a word's number, what is wrong), or None if they are
+    one.
+    """
     n = len(heads)
     if not n:
         return None
@@ -125,7 +127,7 @@ def _covers(heads: Sequence[int], head: int, low: int, high: int) -> bool:
 
 
 def projectivized(arcs: Arcs) -> tuple[Arcs, int]:
-    """Lift arcs until the tree is projective; it and the number of words with another head.
+    """Lift arcs until the tree is projective. Also return how many words have another head.
 
     The shortest arc that is not projective gets its head's head, again and again (Nivre and
     Nilsson 2005, without their marks on labels).

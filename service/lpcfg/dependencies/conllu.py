@@ -1,4 +1,4 @@
-"""CoNLL-U, read and written without loss: comments, multiword tokens and empty nodes stay.
+"""Read and write CoNLL-U without loss: comments, multiword tokens and empty nodes stay.
 
 A sentence is its comment lines and its rows of ten fields. Only words (rows numbered 1, 2, 3 …)
 have arcs; rows like `3-4` (a multiword token) and `5.1` (an empty node) are kept as they are.
@@ -180,7 +180,7 @@ def write(sentences: Iterable[Sentence]) -> str:
 
 
 def sentence_of(arcs: Arcs, text: str | None = None, comments: Sequence[str] = ()) -> Sentence:
-    """Return a new CoNLL-U sentence for arcs; `text` is what their offsets count in."""
+    """Return a new CoNLL-U sentence for arcs, whose offsets count characters of `text`."""
     rows: list[Row] = []
     for k, word in enumerate(arcs.words):
         upos, _, xpos = (arcs.tags[k] if arcs.tags else "_").partition("|")

@@ -1,4 +1,4 @@
-"""Dependency trees as trees of an L-PCFG: every head is expanded outward into binary nodes.
+"""Turn dependency trees into trees of an L-PCFG: every head is expanded outward into binary nodes.
 
 With tag T of the head, and D, X any symbols of a finished phrase and of a head's own:
 

@@ -27,7 +27,8 @@ def facts_of(word: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True, eq=False)
 class Inputs:
-    """`names[fact]` are the facts that have rows, from row 1 on, and `vectors` eigenwords in bytes.
+    """The rows of tables for words. `names[fact]` lists the values that have rows, from row 1 on;
+    `vectors` are eigenwords in bytes.
 
     A vector's numbers are steps of `step`; row 0 is for words without one.
     """

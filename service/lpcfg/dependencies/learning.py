@@ -1,4 +1,4 @@
-"""Learning the network: log likelihood of trees, relations and tags, by Adam (Kingma and Ba 2015).
+"""Learn the network: log likelihood of trees, relations and tags, by Adam (Kingma and Ba 2015).
 
 The loss of a sentence is −log p(tree) of a conditional random field over projective trees, and
 −log p of every word's relation and tag. Parts of each layer are left out at random, and whole
@@ -45,7 +45,7 @@ class Example(NamedTuple):
 
 @dataclass(frozen=True)
 class Settings:
-    """How the network learns. UAS are of one network on gum-dep/dev, after 12 epochs."""
+    """The settings of learning. UAS are of one network on gum-dep/dev, after 12 epochs."""
 
     layer: int = 192
     """128 with a third of every layer left out: 83.1 instead of 85.2"""
@@ -61,7 +61,7 @@ class Settings:
 
 
 class Adam:
-    """Steps of Adam; of a table only the rows that a batch has move."""
+    """The state of Adam. In a table, only the rows that a batch uses move."""
 
     def __init__(self, parameters: dict[str, Singles]) -> None:
         self.parameters = parameters
@@ -110,7 +110,9 @@ def learn(
     seed: int,
     on_epoch: Callable[[int, float], None] = lambda _epoch, _loss: None,
 ) -> Parameters:
-    """Learn parameters; `classes` are the numbers of relations and tags. The same for a seed."""
+    """Learn parameters; `classes` are the numbers of relations and tags. The same seed gives the
+    same numbers.
+    """
     sizes = Sizes(settings.layer, settings.arc, settings.relation, *classes)
     random = np.random.default_rng([seed, 1])
     adam = Adam(initial(table_rows, vectors.shape[1], sizes, seed))

@@ -1,4 +1,4 @@
-"""A dependency model: what it reads of words, its classes, its networks; and how it is stored."""
+"""A dependency model: its inputs, its classes and its networks, and its stored form."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -80,7 +80,7 @@ def to_bundle(model: DependencyModel, *, facts: Mapping[str, object], card: str)
 
 
 def from_bundle(stored: Stored | Bundle) -> DependencyModel:
-    """Return the model that was stored. Raise StoreError if what is stored is none."""
+    """Return the model that was stored. Raise StoreError if the stored data are not a model."""
     parts = Parts.of(stored)
     parts.check_kind(KIND, "a model that `lpcfg dep train` made")
     check(parts)

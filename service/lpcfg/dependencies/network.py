@@ -51,7 +51,9 @@ class Batch(NamedTuple):
 
 
 def initial(rows: Mapping[str, int], vector: int, sizes: Sizes, seed: int) -> dict[str, Singles]:
-    """Draw parameters; every matrix keeps the size of what it is multiplied with (He et al.)."""
+    """Draw parameters. Every matrix keeps the size of the vectors that it multiplies (He et
+    al.).
+    """
     random = np.random.default_rng(seed)
 
     def drawn(*shape: int, scale: float) -> Singles:
@@ -188,7 +190,7 @@ def relation_hidden(p: Parameters, states: Singles, heads: Longs) -> Singles:
 
 
 def log_shares(score: Singles) -> Doubles:
-    """Log softmax of every row."""
+    """Compute the log softmax of every row."""
     score = score.astype(np.float64)
     score = score - score.max(axis=1, keepdims=True, initial=-np.inf)
     shares: Doubles = score - np.log(np.exp(score).sum(axis=1, keepdims=True))

@@ -57,11 +57,11 @@ class Attached(NamedTuple):
 
 @dataclass(frozen=True)
 class ParsedArcs:
-    """A tree and how sure the model is of it.
+    """A tree and its probabilities under the model.
 
-    Of word m, element m − 1: `head_probabilities` is of the head, `probabilities` of head and
-    relation together, `tag_probabilities` of the tag. `log_probability` is log p(tree | sentence).
-    Printed, it is CoNLL-U.
+    Element m − 1 belongs to word m. `head_probabilities` is of its head, `probabilities` of its
+    head and relation together, `tag_probabilities` of its tag. `log_probability` is log p(tree |
+    sentence). Printed, it is CoNLL-U.
     """
 
     arcs: Arcs
@@ -263,7 +263,9 @@ def check_plain(sentence: Sentence, number: int) -> None:
 
 @dataclass(frozen=True, eq=False)
 class _Computed:
-    """Of one sentence: arcs' scores, tags' log shares, every member's states."""
+    """The results of the network for one sentence: arcs' scores, tags' log shares, every member's
+    states.
+    """
 
     score: Doubles
     tags: Doubles

@@ -1,4 +1,4 @@
-"""Put a dependency model into the store, with what it was learned from and how good it is."""
+"""Publish a dependency model in the store, with a description of its training and its scores."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -22,7 +22,9 @@ def publish(
     dev: Mapping[str, Sequence[Arcs]],
     licence: str,
 ) -> tuple[Reference, dict[str, Any]]:
-    """Evaluate the model as it will be stored, and publish it; where it is, and its facts."""
+    """Evaluate the model as it will be stored, and publish it. Return its reference and its
+    facts.
+    """
     stored = from_bundle(to_bundle(model, facts={}, card=""))
     measured = {file: measure(DependencyParser(stored), gold) for file, gold in dev.items()}
     facts: dict[str, Any] = {
@@ -46,7 +48,7 @@ def _facts(one: Measured) -> dict[str, object]:
 
 
 def _card(name: str, facts: Mapping[str, Any], report: Report) -> str:
-    """Return the model's card: what it is, what it was learned from, how good it is."""
+    """Write the model's card: a description, its training data, and its scores."""
     lines = [
         f"# {name}",
         "",

@@ -81,7 +81,8 @@ class Examples:
 
 @dataclass(frozen=True, eq=False)
 class Representation:
-    """Two vectors of every word: row x of `u` stands in moments, row x of `dual` for U⁺ δ_x.
+    """Two vectors for every word: row x of `u` is used in moments, row x of `dual` in place of U⁺
+    δ_x.
 
     All that is asked of them is Oᵀ u dualᵀ = Oᵀ, which u = U and dual = U (UᵀU)⁻¹ fulfil where the
     columns of U span those of O.
@@ -178,7 +179,7 @@ class Operators:
         return SignedLog(int(sign[0]), float(log[0]))
 
     def probabilities(self, words: Sequence[int], candidates: Longs) -> tuple[Longs, Doubles]:
-        """Sign and log |p| of every candidate, a row of heads each."""
+        """Compute sign and log |p| of every candidate, a row of heads each."""
         x = self.words[np.asarray(words, np.int64)]
         return _trees(self.c_one, self.c_inf, self.up, self.d, x, candidates)  # type: ignore[no-any-return]
 
@@ -203,7 +204,7 @@ def _apply(row: Doubles, d: Doubles, y: Doubles) -> Any:
 def _trees(
     c_one: Doubles, c_inf: Doubles, up: Doubles, d: Doubles, x: Doubles, candidates: Longs
 ) -> Any:
-    """Sign and log |p| of every row of heads."""
+    """Compute sign and log |p| of every row of heads."""
     count, n = candidates.shape
     signs, logs = np.zeros(count, np.int64), np.full(count, -np.inf)
     for t in range(count):

@@ -1,4 +1,4 @@
-"""Answers about dependencies as JSON."""
+"""Write answers about dependencies as JSON and as CoNLL-U."""
 
 import math
 from typing import Any

@@ -1,4 +1,4 @@
-"""CoNLL-U files → a published dependency model, or a report of what cannot be learned."""
+"""Learn a dependency model from CoNLL-U files, and measure it."""
 
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -75,7 +75,7 @@ def train(
     eigenwords: Eigenwords | None = None,
     on_progress: Progress = lambda _what, _done, _total: None,
 ) -> tuple[DependencyModel, Report]:
-    """Learn a model; trees that are not projective are lifted first, and counted.
+    """Learn a model. Trees that are not projective are lifted first, and counted.
 
     Without eigenwords, they are learned from the sentences themselves.
     """
@@ -181,7 +181,7 @@ def _spectral(gold: Sequence[Arcs]) -> SpectralTrees | None:
 
 @dataclass(frozen=True)
 class Measured:
-    """A parser held against gold trees."""
+    """The scores of a parser on gold trees."""
 
     scores: Scores
     calibration_error: float

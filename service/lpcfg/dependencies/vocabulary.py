@@ -1,4 +1,4 @@
-"""Words as numbers: frequent words are themselves, all others are their signatures."""
+"""Number words: frequent words are themselves, all others are their signatures."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -40,7 +40,7 @@ class Vocabulary:
         return {name: x for x, name in enumerate(self.names)}
 
     def number(self, word: str) -> int:
-        """Return the number of a word: its own, or its finest signature's that there is."""
+        """Return the number of a word: its own, or that of its finest known signature."""
         ids = self._ids
         if word in ids and not word.startswith(MARK):
             return ids[word]

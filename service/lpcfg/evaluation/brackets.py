@@ -216,7 +216,7 @@ def _row(name: str, group: Group) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Flat:
-    """A tree as its tokens and the labels and spans of its internal nodes."""
+    """A tree as its tokens, and the labels and spans of its internal nodes."""
 
     words: list[str]
     tags: list[str]

@@ -1,4 +1,4 @@
-"""Estimation of latent-class bigram models: EM, pivots, and EM from pivots.
+"""Estimate latent-class bigram models: EM, pivots, and EM from pivots.
 
 All maximise, by EM and over r, or over r and s, the penalised likelihood
 

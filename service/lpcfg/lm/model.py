@@ -28,7 +28,7 @@ TypeError for an array without an archive.
 
 
 class Training(BaseModel):
-    """How a model was estimated."""
+    """The settings and the result of an estimation."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 

@@ -23,7 +23,7 @@ Array = NDArray[Any]
 CURE = "publish the model again, or restore it from a copy"
 LARGEST = 1e15
 """Numbers of trained tables stay below 10⁷. Products of a few such numbers fit into a float32."""
-_LONGEST = 200  # characters of a message that may be what was found
+_LONGEST = 200  # characters of a value in a message
 _LARGEST_HALF = 65504.0  # the largest finite number of half precision
 _DEEPEST = 32  # levels of the facts in a manifest, which answers contain
 

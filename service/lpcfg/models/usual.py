@@ -1,4 +1,4 @@
-"""How unusual a sentence is: its surprise among training sentences of about its length.
+"""Tell how unusual a sentence is: its surprise among training sentences of about its length.
 
 The surprise of a sentence x of n words is
 

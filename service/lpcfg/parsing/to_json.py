@@ -1,4 +1,4 @@
-"""Results as JSON: printed by `lpcfg parse --output json`, and sent by the service.
+"""Write results as JSON, for `lpcfg parse --output json` and for the service.
 
 Trees are Penn brackets with words as treebanks write them (`-LRB-`). Tokens have the caller's own
 characters.

@@ -1,1 +1,1 @@
-"""Text: files read, sentences and tokens found."""
+"""Text: read files, and find sentences and tokens."""

@@ -102,7 +102,9 @@ def _remote_files(url: str) -> list[str]:
 
 @contextmanager
 def opened(source: Source) -> Iterator[tuple[str, IO[str] | IO[bytes]]]:
-    """Open a source for reading, decompressed, with its name; say in our words what fails."""
+    """Open a source for reading, decompressed, with its name. Errors say in our words what
+    fails.
+    """
     name = name_of(source)
     with _explained(name):
         if isinstance(source, str | Path) and str(source) != "-":
@@ -115,7 +117,9 @@ def opened(source: Source) -> Iterator[tuple[str, IO[str] | IO[bytes]]]:
 
 @contextmanager
 def stored(source: str) -> Iterator[io.BufferedReader]:
-    """Open a path or a URL for reading its bytes as they are; say in our words what fails."""
+    """Open a path or a URL for reading its bytes as they are. Errors say in our words what
+    fails.
+    """
     with _explained(source), _open_bytes(source) as file:
         yield file
 
@@ -205,7 +209,7 @@ def _wrong_utf8(error: UnicodeDecodeError, name: str, line: int) -> InputError:
 
 
 def write_whole(path: Path, data: bytes) -> None:
-    """Write a file that is there whole or not at all, whatever interrupts it.
+    """Write a file completely or not at all, even if the process is interrupted.
 
     Raises OSError, after which nothing is left behind.
     """

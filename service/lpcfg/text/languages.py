@@ -1,4 +1,4 @@
-"""Languages as rows of a table: how their text is cut into tokens, and what a model knows of them.
+"""List languages as rows of a table: how their text is cut into tokens, and which words they have.
 
 `neutral` is the row of every other language. It knows no abbreviations, no clitics and no endings:
 words are what stands between blanks and marks, hyphens and apostrophes inside included.

@@ -1,4 +1,4 @@
-"""Recognise text that is a file of another kind, so that nobody parses its markup as words."""
+"""Recognise text that is a file of another kind, so that its markup is not parsed as words."""
 
 import re
 
@@ -18,7 +18,7 @@ _CONLLU = re.compile(rf"(?:#[^\n]*\n\s*)*{_ROW}|{_COMMENT}")
 
 
 def foreign(text: str) -> str | None:
-    """Name what a text is if it is no text: "CoNLL-U", "Penn brackets", "HTML"."""
+    """Name the kind of a text that is not plain text: "CoNLL-U", "Penn brackets", "HTML"."""
     head = text[:_LOOKED_AT].lstrip("\ufeff \t\r\n")
     if head.startswith(("#", "1")) and _CONLLU.match(head):
         return "CoNLL-U"

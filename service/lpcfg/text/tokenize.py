@@ -132,7 +132,7 @@ _TITLE = re.compile(
     r"|Maj|Adm|Cmdr|Cpl|Pvt|Pres|[Ff]igs?|Eqs?|Refs?|[Pp]p|[Vv]ols?|vs|cf|ca|approx|esp|incl"
     r"|a\.k\.a|[Ee]\.g|[Ii]\.e)\.\s*+\Z"
 )
-# … and what is not a sentence, but the number of an item in a list.
+# … and pieces that are no sentence, but the number of an item in a list.
 _ITEM = re.compile(r"\s*+\(?(?:\d{1,3}|[A-Za-z])[.)]\s*+")
 
 

@@ -56,7 +56,7 @@ SQUARES = 10.0
 
 @dataclass(frozen=True, eq=False)
 class Adapted:
-    """The adapted model, and what own trees had that the base does not."""
+    """The adapted model, and the count of rules and words that the base does not have."""
 
     model: Model
     facts: Mapping[str, Any]

@@ -160,7 +160,9 @@ def _train(
 
 
 class _Run:
-    """One training after its trees are read; what it has to tell besides is in its facts."""
+    """One training whose trees have been read. `held_out` and `rescoring` are facts for its
+    report.
+    """
 
     def __init__(
         self,

@@ -66,7 +66,7 @@ def estimate(
 
 
 def read_classes(path: str) -> dict[str, int]:
-    """Read a file with a word, a tab and the number of its class a line."""
+    """Read a file that has a word, a tab and the number of its class on each line."""
     classes: dict[str, int] = {}
     for number, line in enumerate(lines(path), start=1):
         word, tab, found = line.rstrip("\r\n").partition("\t")

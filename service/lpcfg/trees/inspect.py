@@ -1,4 +1,4 @@
-"""Look a treebank over before anything is learned from it: sizes, labels, tags, odd trees."""
+"""Look through a treebank before anything is learned from it: sizes, labels, tags, odd trees."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping

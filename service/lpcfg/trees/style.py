@@ -1,4 +1,4 @@
-"""One style for treebanks of English that different people annotated.
+"""Bring treebanks of English that different people annotated into one style.
 
 A rule changes normalized trees where one bank departs from the Penn guidelines that the others
 follow. Rules are applied one after another, in the order of `RULES`; each says in its docstring

@@ -1,4 +1,4 @@
-"""How often which word follows which: sparse, counted in sorted runs, merged and kept on disk."""
+"""Count how often which word follows which: sparse, in sorted runs, merged and kept on disk."""
 
 import tempfile
 from collections.abc import Iterator
@@ -88,7 +88,7 @@ def _row_sums(start: Longs, value: Floats) -> NDArray[np.float64]:
 
 
 class Counter:
-    """Counts of pairs (row, column), added in any amount, merged by rows in bounded memory."""
+    """Counts pairs (row, column), added in any amount and merged by rows, in bounded memory."""
 
     def __init__(self, shape: tuple[int, int]) -> None:
         self._shape = shape
@@ -112,7 +112,7 @@ class Counter:
         self._runs.append((self._on_disk(keys[first]), self._on_disk(counts)))
 
     def _on_disk(self, values: NDArray[Any]) -> Any:
-        """Return the same values, but in a file."""
+        """Write the values into a file, and return them from there."""
         with tempfile.TemporaryFile() as file:
             values.tofile(file)
             return _mapped(file, values.dtype.type)

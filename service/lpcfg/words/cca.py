@@ -1,4 +1,4 @@
-"""Learn eigenwords from text: read it, count neighbours, find the vectors by one of three ways.
+"""Learn eigenwords from text: read it, count neighbours, find the vectors in one of three ways.
 
 one-step     CCA of words with both neighbours                          neighbours.one_step
 two-step     CCA of neighbours with each other, of words with these     neighbours.two_step
@@ -27,7 +27,7 @@ Method = Literal["one-step", "two-step", "lr-mvl"]
 
 @dataclass(frozen=True)
 class Options:
-    """How eigenwords are learned."""
+    """The settings of learning eigenwords."""
 
     words: int = 100_000
     """How many words have vectors, the most frequent"""

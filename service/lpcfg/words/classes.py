@@ -1,4 +1,4 @@
-"""Classes of words: k-means on eigenwords."""
+"""Find classes of words by k-means on eigenwords."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Vectors of tokens in their context: [word; what stands left; what stands right].
+"""Compute vectors of tokens in their context: [word; left context; right context].
 
 A context's vector is a sum over rates α of exponentially smoothed table rows:
     left_t = Σ_α z_t^α,   z_t^α = α L_α[w_{t-1}] + (1 − α) z_{t-1}^α

@@ -1,4 +1,4 @@
-"""Text → numbers of words, in one pass, spilled to disk: memory does not grow with the text.
+"""Turn text into numbers of words in one pass, spilled to disk: memory does not grow with the text.
 
 Raw text is cut into chunks at white space, and every distinct chunk is tokenised once, between two
 dummy words, by the parser's own tokeniser. What this does not see is the context of a chunk:
@@ -56,7 +56,9 @@ def tokens_of_chunk(chunk: str) -> tuple[str, ...]:
 
 
 class _Numbers(dict[str, int]):
-    """Name → number, in the order that names come, from `start`. Numbers are never used twice."""
+    """Gives names numbers in the order in which they come, from `start`. No number is used
+    twice.
+    """
 
     def __init__(self, start: int) -> None:
         super().__init__()
@@ -69,7 +71,7 @@ class _Numbers(dict[str, int]):
 
 
 class _Folded(dict[str, str]):
-    """Words and what `fold` makes of them, as many as are remembered at a time."""
+    """Remembers the folded forms of words, so many at a time."""
 
     def __missing__(self, word: str) -> str:
         if len(self) >= MAX_CHUNKS:
@@ -150,7 +152,7 @@ class Corpus:
             self._chunks = _Chunks()  # they hold the numbers of forgotten words
 
     def counts(self) -> dict[str, int]:
-        """Count how often each word came."""
+        """Count the occurrences of each word."""
         return {word: int(self._counts[number]) for word, number in self._numbers.items()}
 
     def blocks(self, words: Sequence[str], overlap: int = 1) -> Iterator[Ints]:
@@ -187,7 +189,7 @@ def _blocks(text: Iterable[str]) -> Iterator[list[list[str]]]:
 
 
 class _Chunks:
-    """Chunks seen before: their tokens, whether they may end a sentence and whether begin one."""
+    """Remembers chunks: their tokens, and if a sentence may end behind or begin with each."""
 
     def __init__(self) -> None:
         self._places = _Numbers(0)
@@ -240,7 +242,7 @@ class _Chunks:
 
 
 def _may_end(tokens: Sequence[str]) -> bool:
-    """Tell whether a sentence may end behind these tokens: a stop, and what closes behind it."""
+    """Return True if a sentence may end behind these tokens: a stop, and closing marks after it."""
     behind = len(tokens) - 1
     while behind > 0 and tokens[behind] in _CLOSING:
         behind -= 1

@@ -1,4 +1,4 @@
-"""Codes of names: what features of the rescoring layer are hashed from.
+"""Compute codes of names, from which features of the rescoring layer are hashed.
 
 Numbers of symbols and rules differ from grammar to grammar, names do not, so a feature is made of
 its names' codes: 64 bits mixed from a CRC-32. Sums and products of codes wrap around.

@@ -1,1 +1,1 @@
-"""Learning the rescoring layer from charts of trees that their members have not seen."""
+"""Learn the rescoring layer from charts of trees that the members below it have not seen."""

@@ -1,4 +1,4 @@
-"""Charts to learn from, spilled to files: memory does not grow with the treebank.
+"""Spill charts to files and read them back, so that memory does not grow with the treebank.
 
 A record is a row of 4-byte numbers, read back one at a time, in any order.
 """
@@ -19,8 +19,9 @@ _NONE, _NO_INTS = np.empty(0), np.empty(0, np.int32)
 
 
 class Record(NamedTuple):
-    """One sentence: its chart without what only the tensors need, what is read off it, the target,
-    and its words' numbers."""
+    """One sentence to learn from: the layer's view of its chart, its target, and its words'
+    numbers.
+    """
 
     chart: Chart
     view: View
@@ -29,7 +30,7 @@ class Record(NamedTuple):
 
 
 class Spill:
-    """Records on their way into a file."""
+    """A file of records that is still being written."""
 
     def __init__(self, path: Path) -> None:
         self._file = path.open("wb")
@@ -57,7 +58,9 @@ class Spill:
 
 
 class Spilled(NamedTuple):
-    """A file of records; of each how many items, edges and words it has, and its tree."""
+    """A finished file of records, with the numbers of items, edges and words, and the tree, of each
+    record.
+    """
 
     path: Path
     sizes: Longs

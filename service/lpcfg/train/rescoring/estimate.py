@@ -1,4 +1,4 @@
-"""The layer of a treebank's charts: both parts learned apart, and rounded as they are stored."""
+"""Learn the layer from a treebank's charts: both parts apart, and rounded as they are stored."""
 
 from collections import Counter
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""The hidden part, learned in small batches (AdaGrad, its rate falling along a line).
+"""Learn the hidden part in small batches (AdaGrad, with a rate that falls along a line).
 
 The loss is that of the sparse part. In every batch a share of the hidden units is left
 out (dropout, Srivastava et al. 2014): without that, more passes than two overfit.
@@ -58,7 +58,7 @@ class HiddenSettings:
 
 
 class Moved(NamedTuple):
-    """Which rows of the tables of `Hidden` have a gradient."""
+    """The rows of the tables of `Hidden` that have a gradient."""
 
     word: Bools
     tag: Bools
@@ -88,7 +88,7 @@ class _State:
                 for shape, spread in zip(shapes, spreads, strict=True)
             )
         )
-        self.tables.label[-1] = self.tables.rule[-1] = 0.0  # of names that nobody has seen
+        self.tables.label[-1] = self.tables.rule[-1] = 0.0  # of unknown names
         self.gradient = Hidden(*(np.zeros_like(table) for table in self.tables))
         self._squares = [np.full_like(table, settings.start) for table in self.tables]
         self.moved = Moved(*(np.zeros(len(table), np.bool_) for table in self.tables))

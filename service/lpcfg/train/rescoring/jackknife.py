@@ -1,4 +1,4 @@
-"""Charts of trees that the members under them have not seen.
+"""Make charts of trees under members that have not seen these trees.
 
 A treebank is cut into folds, each of some runs of neighbours within each of its sources, so that
 few documents are in two folds and no fold lacks a whole kind of text, which may stand in one place.

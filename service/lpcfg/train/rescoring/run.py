@@ -1,5 +1,6 @@
-"""The training of layers over one treebank: charts are made once, and learned from twice where
-held-out trees join them for the last layer."""
+"""Train layers over one treebank. Charts are made once. They are learned from twice if held-out
+trees join them for the last layer.
+"""
 
 from collections.abc import Sequence
 from pathlib import Path

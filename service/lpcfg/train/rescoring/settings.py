@@ -1,4 +1,4 @@
-"""How the rescoring layer is learned."""
+"""The settings of learning the rescoring layer."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""Weights of hashed features, learned one sentence at a time.
+"""Learn the weights of hashed features, one sentence at a time.
 
 The loss of a sentence is −log p(target | x) with a softmax margin: while learning, every item
 outside the target scores MARGIN more. Steps follow AdaGrad (Duchi et al. 2011); the weights are

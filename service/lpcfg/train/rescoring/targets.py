@@ -1,4 +1,4 @@
-"""Targets: the derivation of a chart that is nearest to the gold tree.
+"""Find the target: the derivation of a chart that is nearest to the gold tree.
 
 It maximises, over derivations, 1 for every constituent label that gold has over the span and −1
 for every one that gold has not, half as much for tags, and `BINARIZED` for an intermediate symbol
@@ -28,7 +28,7 @@ class Chains(NamedTuple):
 
 
 class Target(NamedTuple):
-    """Which items and edges a chart's derivation nearest to gold has."""
+    """The items and edges of a chart's derivation that is nearest to the gold tree."""
 
     item: Bools
     edge: Bools

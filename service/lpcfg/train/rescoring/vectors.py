@@ -1,4 +1,4 @@
-"""Vectors of words for the hidden part: learned from raw text and the treebank's words."""
+"""Learn vectors of words for the hidden part from raw text and the treebank's words."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""POST /v1/dependencies: for each token its head and relation, and how sure the model is."""
+"""POST /v1/dependencies: each token's head and relation, with their probabilities."""
 
 import json
 from functools import partial

@@ -1,4 +1,4 @@
-"""The endpoint for the similarity of sentences. It is there where a measure is configured."""
+"""The endpoint for the similarity of sentences. It exists if a measure is configured."""
 
 import json
 from typing import Annotated

@@ -1,4 +1,4 @@
-"""POST /v1/tag: for each token its tag, and how sure the model is."""
+"""POST /v1/tag: each token's tag, with its probability."""
 
 import json
 from functools import partial

@@ -1,4 +1,4 @@
-"""Find out whose request it is: the owner of its key, or else the address it comes from."""
+"""Find out which client sent a request: the owner of its key, or the address it comes from."""
 
 from collections.abc import Iterable
 from functools import lru_cache

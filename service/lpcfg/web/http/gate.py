@@ -1,4 +1,4 @@
-"""Refusals that need no more than the head of a request: written as bytes, at once.
+"""Refuse requests by their head alone: the answer is written as bytes, at once.
 
 Under overload most requests end here. By way of the application a refusal took 730 microseconds of
 CPU, with which 14 to 22 % of the answers at peak were lost to ten times as many requests.

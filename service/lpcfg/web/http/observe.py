@@ -1,4 +1,4 @@
-"""Wraps every request: request id, trace, metrics, log line and protective headers.
+"""Wrap every request: request id, trace, metrics, log line and protective headers.
 
 This is pure ASGI and stands around everything else, so that faults are observed too. A refusal that
 the connection itself answers (http/deadlines.py) is observed by the same functions.
