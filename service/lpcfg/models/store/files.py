@@ -4,7 +4,6 @@ The manifest lists the size and SHA-256 of every other file and ends with a seal
 bit of a version can change unnoticed.
 """
 
-import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ import safetensors.numpy
 from numpy.typing import NDArray
 
 from lpcfg.errors import StoreError
+from lpcfg.models.store.cache import Cache, sha256
 from lpcfg.models.store.storage import MANIFEST, Kind, ManifestOf, Storage
 
 TENSORS = "tensors.safetensors"
@@ -134,10 +134,6 @@ def _now() -> datetime:
     return datetime.now(UTC)
 
 
-def sha256(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()
-
-
 def join(items: Iterable[object]) -> str:
     return ", ".join(map(str, items)) or "none"
 
@@ -188,10 +184,21 @@ def _encode_tensors(tensors: Tensors) -> bytes:
     return safetensors.numpy.save(plain)
 
 
-def read_files(place: Place, manifest: Manifest) -> dict[str, bytes]:
-    """Read every file except the manifest. Each must have its recorded size and hash."""
+def read_files(place: Place, manifest: Manifest, cache: Cache | None = None) -> dict[str, bytes]:
+    """Read every file except the manifest. Each must have its recorded size and hash.
+
+    Files that a cache has are not read from the store; it keeps those that it does not have.
+    """
     _check_listing(place)
-    return {file: _read_file(place, file, facts) for file, facts in manifest["files"].items()}
+    found = {}
+    for file, facts in manifest["files"].items():
+        data = None if cache is None else cache.get(facts["sha256"])
+        if data is None:
+            data = _read_file(place, file, facts)
+            if cache is not None:
+                cache.keep(facts["sha256"], data)
+        found[file] = data
+    return found
 
 
 def decode(place: Place, files: Mapping[str, bytes], manifest: Manifest) -> Bundle:

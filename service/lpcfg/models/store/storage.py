@@ -19,7 +19,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
-from lpcfg.errors import StoreError
+from lpcfg.errors import InputError, StoreError
+from lpcfg.models.store.cache import Cache
+from lpcfg.text.urls import filesystem, network_failures
 
 MANIFEST = "manifest.json"
 VERSION = re.compile(r"[1-9][0-9]{0,8}")
@@ -29,6 +31,7 @@ _UNFINISHED = ".publish-"
 _TRASH = ".trash-"
 _DAY = 86_400.0
 _FULL = "free some space or choose another store"
+_CHECK = "check that the store is there and in order"
 _CLOSED = "let this user read and write there, or choose another store"
 _CURES = {
     errno.ENOSPC: _FULL,
@@ -45,13 +48,13 @@ ManifestOf = Callable[[int], bytes]
 
 @contextmanager
 def explained(action: str) -> Iterator[None]:
-    """Turn errors of the operating system into StoreErrors that name the action and the cure."""
+    """Turn errors of system and network into StoreErrors that name the action and the cure."""
     try:
         yield
-    except OSError as error:
-        cure = _CURES.get(error.errno or 0, "check that the store is there and in order")
+    except network_failures() as error:
+        cure = _CURES.get(getattr(error, "errno", None) or 0, _CHECK)
         problem = str(error) or type(error).__name__
-        if error.strerror and error.filename:
+        if isinstance(error, OSError) and error.strerror and error.filename:
             problem = f"{error.strerror} at {error.filename}"
         raise StoreError(f"cannot {action}: {problem}: {cure}") from error
 
@@ -86,20 +89,20 @@ class Storage(Protocol):
 
     def remove(self, name: str, version: int) -> None: ...
 
+    def cache(self) -> Cache | None:
+        """Return where files of this storage are kept for the next time; None if it is near."""
+
 
 def open_storage(store: str | Path) -> Storage:
     if "://" not in str(store):
         return LocalStorage(Path(store))
-    # Imported here, because it takes 0.1 s and local folders do not need it.
-    from fsspec.core import url_to_fs
     from fsspec.implementations.local import LocalFileSystem
 
     try:
-        files, root = url_to_fs(str(store))
-    except (ImportError, ValueError) as error:
+        files, root = filesystem(str(store))
+    except InputError as error:
         raise StoreError(
-            f"expected a folder or an fsspec URL as the store, got {store}: {error}: "
-            "install the named package or use another URL"
+            f"expected a folder or an fsspec URL as the store, got {store}: {error}"
         ) from error
     # A file:// URL gets the rename, not the weaker protocol of object stores.
     if isinstance(files, LocalFileSystem):
@@ -180,6 +183,9 @@ class LocalStorage:
                     break
         _sync_folder(home)
         return version, manifest
+
+    def cache(self) -> None:
+        return None
 
     def remove(self, name: str, version: int) -> None:
         home = self.root / name
@@ -369,6 +375,9 @@ class ObjectStorage:
                 self._delete(folder)
             raise
         return version, manifest
+
+    def cache(self) -> Cache | None:
+        return None if "memory" in self.files.protocol else Cache.of_user()
 
     def remove(self, name: str, version: int) -> None:
         self.files.pipe_file(self._path(f"{name}/.removed-{version}"), b"")

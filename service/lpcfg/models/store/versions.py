@@ -9,6 +9,7 @@ from typing import cast
 
 from lpcfg.cancel import FINISHING
 from lpcfg.errors import StoreError
+from lpcfg.models.store.cache import sha256
 from lpcfg.models.store.files import (
     Bundle,
     Place,
@@ -18,7 +19,6 @@ from lpcfg.models.store.files import (
     join,
     read_files,
     read_manifest,
-    sha256,
 )
 from lpcfg.models.store.storage import (
     MANIFEST,
@@ -108,8 +108,11 @@ def check_publishable(store: str | Path, name: str) -> None:
 
 
 def load(reference: str, store: str | Path) -> Stored:
-    """Load and verify the version that a reference names (`NAME`, `NAME@VERSION` or a path)."""
-    return load_checked(reference, store)[0]
+    """Load and verify the version that a reference names (`NAME`, `NAME@VERSION` or a path).
+
+    Files of a remote store are read once, and kept on this machine.
+    """
+    return _load(reference, store, use_cache=True)[0]
 
 
 def verify(reference: str, store: str | Path) -> list[CheckedFile]:
@@ -252,11 +255,17 @@ def _listed(place: Place) -> Listed:
 
 
 def load_checked(reference: str, store: str | Path) -> tuple[Stored, list[CheckedFile]]:
-    """Load a version as `load` does, and list the files that were checked."""
+    """Load a version as `load` does, all of it from the store, and list the files checked."""
+    return _load(reference, store, use_cache=False)
+
+
+def _load(
+    reference: str, store: str | Path, *, use_cache: bool
+) -> tuple[Stored, list[CheckedFile]]:
     with explained(f"read {reference} from {store}"):
         place = _locate(reference, store)
         data, manifest = read_manifest(place)
-        files = read_files(place, manifest)
+        files = read_files(place, manifest, place.storage.cache() if use_cache else None)
     bundle = decode(place, files, manifest)
     stored = Stored(
         _reference(place, data),
