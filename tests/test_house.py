@@ -70,6 +70,7 @@ INSIDE = {
         {"work"},
         {"ledger"},
         {"crew"},
+        {"scheduler"},
         {"run"},
     ),
     "train": (

@@ -3,6 +3,7 @@
 import os
 import sys
 import time
+from functools import partial
 from typing import TYPE_CHECKING
 
 import typer
@@ -10,8 +11,11 @@ import typer
 from lpcfg.cli.terminal import note, result, result_json
 from lpcfg.corpora.forms import Form, Output
 from lpcfg.settings import read_settings
+from lpcfg.text.urls import is_url, missing
 
 if TYPE_CHECKING:
+    from lpcfg.corpora.crew import Crew
+    from lpcfg.corpora.job import Job
     from lpcfg.corpora.ledger import Progress
     from lpcfg.corpora.run import Summary
 
@@ -35,6 +39,7 @@ def parse_into(
     objective: str,
     rescore: bool,
     jobs: int | None,
+    scheduler: str | None,
     columns: str,
     piece: int,
     mix: bool,
@@ -42,9 +47,10 @@ def parse_into(
     json: bool,
 ) -> None:
     """Parse inputs into the folder `out`. Exit with code 1 if some of them cannot be read."""
+    if jobs is not None and scheduler is not None:
+        raise typer.BadParameter("the scheduler has workers: omit one", param_hint="--jobs")
     if output not in _OUTPUTS:
         raise typer.BadParameter(f"files of trees are none of: {output}", param_hint="--output")
-    from lpcfg.corpora.crew import Processes
     from lpcfg.corpora.job import Job
     from lpcfg.corpora.run import find, run
     from lpcfg.models.store.versions import resolve
@@ -52,7 +58,7 @@ def parse_into(
     reference = resolve(model, read_settings(model_store=store).model_store)
     text, _, id = columns.partition(",")
     job = Job(
-        out=out,
+        out=out if is_url(out) else os.path.abspath(out),
         model=str(reference),
         store=reference.store,
         hash=reference.hash,
@@ -64,10 +70,22 @@ def parse_into(
     )
     documents = find(inputs, form, out)
     shown = _Shown()
-    size = jobs or len(os.sched_getaffinity(0))
-    summary = run(job, documents, lambda job: Processes(job, size), shown, mix=mix)
+    summary = run(job, documents, partial(_hire, jobs, scheduler), shown, mix=mix)
     shown.end()
     _tell(summary, json=json)
+
+
+def _hire(jobs: int | None, scheduler: str | None, job: "Job") -> "Crew":
+    """Start processes here, or turn to the workers of a scheduler."""
+    from lpcfg.corpora.crew import Processes
+
+    if scheduler is None:
+        return Processes(job, jobs or len(os.sched_getaffinity(0)))
+    try:
+        from lpcfg.corpora.scheduler import Cluster
+    except ImportError as error:
+        raise missing("scheduler", "a scheduler's clients") from error
+    return Cluster(job, scheduler)
 
 
 def _tell(summary: "Summary", *, json: bool) -> None:

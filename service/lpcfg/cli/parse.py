@@ -82,6 +82,14 @@ def parse(
     jobs: Annotated[
         int | None, typer.Option(min=1, help="Processes with --out; by default one per core.")
     ] = None,
+    scheduler: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS",
+            help="A dask.distributed scheduler whose workers parse, with --out: all must reach "
+            "inputs, DIR and the model store under the same names.",
+        ),
+    ] = None,
     columns: Annotated[
         str,
         typer.Option(
@@ -120,6 +128,7 @@ def parse(
             objective=objective.value,
             rescore=rescore,
             jobs=jobs,
+            scheduler=scheduler,
             columns=columns,
             piece=piece,
             mix=mix,
@@ -129,7 +138,7 @@ def parse(
         return
     if Output.PARQUET is output or form in (Form.JSON, Form.PARQUET):
         raise typer.BadParameter("this form is for collections: name a folder", param_hint="--out")
-    if jobs is not None:
+    if jobs is not None or scheduler is not None:
         raise typer.BadParameter("one process prints: add --out DIR", param_hint="--jobs")
     if marginals and output is not Output.JSON:
         raise typer.BadParameter(

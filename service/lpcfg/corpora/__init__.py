@@ -8,6 +8,7 @@
     work        one task, done by whoever has a parser
     ledger      which documents are done: markers in the output folder; what is to do next
     crew        worker processes on this machine
+    scheduler   workers of a dask.distributed scheduler
     run         the whole: find, check, share out, sum up
 
 The output folder alone decides what is done. A marker is written after the output it stands for,

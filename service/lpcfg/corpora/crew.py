@@ -70,9 +70,14 @@ def _outcomes(worker: "_Process", task: Task, job: Job) -> list[Outcome]:
     if isinstance(task, ParseDocuments) and len(task.documents) > 1:  # which of them is it?
         alone = (ParseDocuments((document,)) for document in task.documents)
         return [outcome for one in alone for outcome in _outcomes(worker, one, job)]
+    return [given_up(task, job)]
+
+
+def given_up(task: Task, job: Job) -> Outcome:
+    """Make the outcome of a task that too many processes died over."""
     documents = task.documents if isinstance(task, ParseDocuments) else (task.document,)
     reason = f"{LIVES} processes died over it: is there enough memory?"
-    return [Outcome(task, tuple(unread(one, job, reason) for one in documents))]
+    return Outcome(task, tuple(unread(one, job, reason) for one in documents))
 
 
 class _Process:

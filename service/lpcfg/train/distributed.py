@@ -69,7 +69,7 @@ def connected(address: str) -> Iterator[Any]:
     except ImportError as error:
         raise TrainingError(
             "expected the package `distributed` to reach a scheduler, found none: "
-            "pip install 'lpcfg[distributed]', or train without a scheduler"
+            "pip install 'lpcfg[distributed]', or work without a scheduler"
         ) from error
     # A treebank is a large task, but is sent once.
     with dask.config.set({"distributed.admin.large-graph-warning-threshold": "10GB"}):

@@ -1,0 +1,103 @@
+"""Runs on the workers of a scheduler: the same files, whoever dies."""
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import fsspec
+import pytest
+from distributed import LocalCluster
+
+from lpcfg.corpora.job import Job
+from lpcfg.corpora.run import find, run
+from lpcfg.corpora.scheduler import Cluster
+from tests.corpora.small_runs import WORDS, job, parse, published, rows
+from tests.s3 import bucket
+
+__all__ = ["bucket"]
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return published(tmp_path_factory.mktemp("store"))
+
+
+@pytest.fixture(scope="module")
+def threads() -> Iterator[str]:
+    """The address of a scheduler with two workers in this process."""
+    with LocalCluster(
+        n_workers=2, threads_per_worker=1, processes=False, dashboard_address=":0"
+    ) as cluster:
+        yield cluster.scheduler_address
+
+
+@pytest.fixture
+def texts(tmp_path: Path) -> Path:
+    """Eight short documents and a long one."""
+    folder = tmp_path / "texts"
+    folder.mkdir()
+    for number in range(8):
+        (folder / f"{number}.txt").write_text(f"{WORDS} It slept {number} times.")
+    (folder / "long.txt").write_text("\n\n".join(f"{WORDS} {n} dogs slept." for n in range(50)))
+    return folder
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in (folder / "trees").iterdir()}
+
+
+def test_a_scheduler_changes_no_byte(threads: str, store: str, texts: Path, tmp_path: Path) -> None:
+    parse(job(store, tmp_path / "here"), texts)
+    asked = job(store, tmp_path / "there", piece=300)
+    documents = find([str(texts)], None, asked.out)
+    first = run(asked, documents, lambda job: Cluster(job, threads), lambda _: None, mix=False)
+    assert first.progress.documents == 9
+    assert files(tmp_path / "there") == files(tmp_path / "here")
+    again = run(asked, documents, lambda job: Cluster(job, threads), lambda _: None, mix=False)
+    assert (again.progress.documents, again.progress.skipped) == (0, 9)
+
+
+def test_inputs_model_and_outputs_may_all_be_on_s3(threads: str, bucket: str) -> None:
+    system = fsspec.filesystem("s3")
+    place = published(f"{bucket}/models")  # type: ignore[arg-type]
+    for name in ("a", "sub/b"):
+        system.pipe_file(f"{bucket}/in/{name}.txt", f"{WORDS}\n\n".encode() * 20)
+    asked = job(place, f"{bucket}/out", piece=300)
+    documents = find([f"{bucket}/in"], None, asked.out)
+    assert [one.name for one in documents] == ["a.txt", "sub/b.txt"]
+    summary = run(asked, documents, lambda job: Cluster(job, threads), lambda _: None, mix=False)
+    assert summary.failures == 0
+    found = [
+        one.removeprefix(f"{bucket.removeprefix('s3://')}/out/")
+        for one in system.find(f"{bucket}/out")
+    ]
+    assert [one for one in found if one.startswith(("trees", ".work"))] == [
+        *("trees/a.txt.jsonl", "trees/sub/b.txt.jsonl")
+    ]
+    assert system.cat_file(f"{bucket}/out/trees/a.txt.jsonl").count(b"\n") == 20
+    system.pipe_file(f"{bucket}/in/a.txt", WORDS.encode())
+    again, tasks = parse(asked, f"{bucket}/in")
+    assert (again.progress.documents, again.progress.skipped, len(tasks)) == (1, 1, 1)
+
+
+def test_a_worker_that_is_killed_loses_and_doubles_nothing(
+    store: str, texts: Path, tmp_path: Path
+) -> None:
+    asked = job(store, tmp_path / "out", piece=300)
+    with LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=":0") as cluster:
+        killed: list[int] = []
+
+        def watch(_: object) -> None:
+            if not killed and list((tmp_path / "out").rglob("*.part")):
+                (worker,) = cluster.workers.values()
+                killed.append(worker.pid)
+                os.kill(worker.pid, signal.SIGKILL)
+
+        def hire(job: Job) -> Cluster:
+            return Cluster(job, cluster.scheduler_address)
+
+        run(asked, find([str(texts)], None, asked.out), hire, watch, mix=False)
+    assert killed
+    ids = [row["id"] for path in (tmp_path / "out" / "trees").iterdir() for row in rows(path)]
+    assert len(ids) == len(set(ids)) == 116
