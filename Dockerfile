@@ -7,8 +7,10 @@ ENV PIP_NO_CACHE_DIR=1 \
     PIP_DISABLE_PIP_VERSION_CHECK=1
 WORKDIR /src
 RUN python3 -m venv /opt/lpcfg
-COPY requirements.lock ./
-RUN /opt/lpcfg/bin/python -m pip install --require-hashes --requirement requirements.lock
+# requirements-batch.lock adds what parsing of collections on S3 and on many machines needs
+ARG LOCK=requirements.lock
+COPY ${LOCK} ./
+RUN /opt/lpcfg/bin/python -m pip install --require-hashes --requirement ${LOCK}
 COPY pyproject.toml setup.py README.md LICENSE ./
 COPY service service
 RUN /opt/lpcfg/bin/python -m pip install --no-deps --no-build-isolation .
@@ -45,7 +47,7 @@ LABEL org.opencontainers.image.title="lpcfg" \
       org.opencontainers.image.created="${CREATED}" \
       org.opencontainers.image.source="${SOURCE}"
 COPY --from=build /opt/lpcfg /opt/lpcfg
-COPY --chmod=555 deploy/start /opt/lpcfg/bin/start
+COPY --chmod=555 deploy/start deploy/with-kernels /opt/lpcfg/bin/
 # /tmp is the only place that must be writable.
 ENV PATH=/opt/lpcfg/bin:$PATH \
     PYTHONDONTWRITEBYTECODE=1 \

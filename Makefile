@@ -63,6 +63,8 @@ browser:  ## the Chromium that the tests of the web page drive
 
 lock: dev  ## pin all dependencies anew (UPGRADE=--upgrade takes the newest versions)
 	$(COMPILE) $(UPGRADE) --group build pyproject.toml --output-file requirements.lock
+	$(COMPILE) $(UPGRADE) --group build --extra distributed --extra parquet --extra s3 --extra zst \
+	  pyproject.toml --constraint requirements.lock --output-file requirements-batch.lock
 	$(COMPILE) $(UPGRADE) --group build --group dev --all-extras pyproject.toml \
 	  --constraint requirements.lock --output-file requirements-dev.lock
 

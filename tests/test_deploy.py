@@ -123,6 +123,42 @@ def test_all_objects_select_the_same_pods(manifests: Path) -> None:
     assert found["PodDisruptionBudget"]["spec"]["minAvailable"] < replicas
 
 
+BATCH = sorted(path.parent.name for path in DEPLOY.glob("batch/*/kustomization.yaml"))
+
+
+@pytest.mark.parametrize("name", BATCH)
+def test_batch_jobs_are_accepted_and_restricted(name: str, tmp_path: Path) -> None:
+    path = tmp_path / "batch.yaml"
+    path.write_text(run(system("kubectl"), "kustomize", DEPLOY / "batch" / name))
+    run(tool("kubernetes-validate"), "--strict", "-k", KUBERNETES, path)
+    found = list(yaml.safe_load_all(path.read_text()))
+    assert {"Namespace", "NetworkPolicy", "Job"} <= {one["kind"] for one in found}
+    pods = [one["spec"]["template"]["spec"] for one in found if "template" in one.get("spec", {})]
+    assert len(pods) == (1 if name == "job" else 3)
+    for pod in pods:
+        (container,) = pod["containers"]
+        assert pod["securityContext"]["runAsNonRoot"]
+        assert container["securityContext"]["readOnlyRootFilesystem"]
+        assert container["securityContext"]["capabilities"] == {"drop": ["ALL"]}
+        assert container["resources"].keys() == {"requests", "limits"}
+
+
+@pytest.mark.parametrize("path", sorted(DEPLOY.glob("batch/*/*.yaml")), ids=lambda p: p.stem)
+def test_batch_commands_have_the_options_they_name(path: Path) -> None:
+    """The commands in the manifests are parsed as lpcfg and dask would; none is run."""
+    for one in yaml.safe_load_all(path.read_text()):
+        pod = one.get("spec", {}).get("template", {}).get("spec")
+        if pod is None:
+            continue
+        _, program, *arguments = pod["containers"][0]["command"]
+        if program == "lpcfg":
+            command = get_command(cli.app).commands[arguments[0]]  # type: ignore[attr-defined]
+            known = {option for param in command.params for option in param.opts}
+        else:
+            known = set(re.findall(r"--[a-z-]+", run(tool("dask"), arguments[0], "--help")))
+        assert {word for word in arguments if word.startswith("--")} <= known
+
+
 def test_settings_named_here_are_settings() -> None:
     known = {PREFIX + name.upper() for name in Settings.model_fields}
     files = [ROOT / "Dockerfile", ROOT / "docs" / "deployment.md"]

@@ -471,7 +471,7 @@ def test_no_tracked_file_names_a_machine_or_a_registry() -> None:
 
 
 def test_locked_requirements_all_carry_hashes() -> None:
-    for name in ("requirements.lock", "requirements-dev.lock"):
+    for name in ("requirements.lock", "requirements-batch.lock", "requirements-dev.lock"):
         logical = (ROOT / name).read_text(encoding="utf-8").replace("\\\n", "").splitlines()
         assert logical
         assert not [line for line in logical if "==" not in line or "--hash=sha256:" not in line]
@@ -489,14 +489,18 @@ def test_the_drawing_in_the_readme_is_the_package() -> None:
 def test_every_dependency_is_locked_and_both_lock_files_agree() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     groups = project["dependency-groups"]
-    extras = project["project"].get("optional-dependencies", {}).values()
+    extras = project["project"].get("optional-dependencies", {})
     wanted = [*project["project"]["dependencies"], *groups["build"]]
     pinned = pins("requirements.lock")
     assert {plain_name(one) for one in wanted} <= set(pinned)
-    wanted += [*groups["dev"], *(one for extra in extras for one in extra)]
+    wanted += [*groups["dev"], *(one for extra in extras.values() for one in extra)]
     pinned_dev = pins("requirements-dev.lock")
     assert {plain_name(one) for one in wanted} <= set(pinned_dev)
     assert pinned.items() <= pinned_dev.items()
+    pinned_batch = pins("requirements-batch.lock")
+    batch = [one for name, extra in extras.items() if name != "spacy" for one in extra]
+    assert {plain_name(one) for one in batch} <= set(pinned_batch)
+    assert pinned.items() <= pinned_batch.items() <= pinned_dev.items()
 
 
 def pins(name: str) -> dict[str, str]:

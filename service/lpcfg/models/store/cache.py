@@ -23,9 +23,12 @@ class Cache:
     folder: Path
 
     @classmethod
-    def of_user(cls) -> "Cache":
-        """Return the cache in the user's home folder."""
-        return cls(Path.home() / ".cache" / "lpcfg")
+    def of_user(cls) -> "Cache | None":
+        """Return the cache in the user's home folder; None for a user without one."""
+        try:
+            return cls(Path.home() / ".cache" / "lpcfg")
+        except RuntimeError:
+            return None
 
     def get(self, hash: str) -> bytes | None:
         """Return the file with this hash; None if it is not there, or damaged."""
