@@ -154,6 +154,19 @@ def train(
         str | None,
         typer.Option(metavar="MODEL", help="A stored model whose words' vectors are used."),
     ] = None,
+    automatic: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="DIR",
+            help="Learn from sure trees of `lpcfg parse --out DIR` too; may be repeated.",
+        ),
+    ] = None,
+    confidence: Annotated[
+        float,
+        typer.Option(
+            metavar="P", help="How probable every constituent of an --automatic tree must be."
+        ),
+    ] = 0.9,
     exact: Annotated[
         bool | None, typer.Option("--exact", help="Store numbers in full precision.")
     ] = None,
@@ -175,6 +188,7 @@ def train(
         raise typer.BadParameter("expected --text or --words, got both: omit one of them")
     from lpcfg.models.store.versions import check_name, check_publishable
     from lpcfg.train.config import TrainingConfig, overridden, read_config
+    from lpcfg.train.data.automatic import sure_trees
     from lpcfg.train.pipeline import train_and_publish
 
     settings = read_settings(model_store=store, threads=workers)
@@ -196,7 +210,9 @@ def train(
         check_name(name)
     if base is not None:
         given = [key for key, value in options.items() if value is not None]
-        refused = sorted({*given, *(["config"] if config else [])} - {"seed", "style"})
+        others = {"config": config, "automatic": automatic}
+        given += [key for key, value in others.items() if value]
+        refused = sorted({*given} - {"seed", "style"})
         if refused or scheduler is not None:
             raise typer.BadParameter(
                 f"expected no `{(refused or ['scheduler'])[0]}` beside it: the base's own holds",
@@ -210,6 +226,7 @@ def train(
     check_publishable(settings.model_store, name)
     vectors = _words(text or [], words, settings, configuration)
     _warn_of_language(treebanks, configuration.language)
+    sure = sure_trees(automatic, confidence) if automatic else None
     with progress() as show:
         reference, report = train_and_publish(
             treebanks,
@@ -220,6 +237,7 @@ def train(
             dev=dev,
             workers=settings.threads,
             scheduler=scheduler,
+            automatic=sure,
             progress=show,
         )
     for told in _left_out(report.left_out):

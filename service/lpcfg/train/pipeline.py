@@ -81,12 +81,20 @@ def train_and_publish(
     workers: int = 1,
     scheduler: str | None = None,
     words: Words | None = None,
+    automatic: Source | None = None,
     progress: Progress = silent,
 ) -> tuple[Reference, TrainReport]:
-    """Train, then publish the model as the next version of a name, all of it at once."""
+    """Train, then publish the model as the next version of a name, all of it at once.
+
+    `automatic` are trees of a parser, which are learned from and never held out.
+    """
     check_publishable(store, name)  # fails before the work instead of after it
     stages = Stages(progress)
-    model, report = _train(sources, config, words or Words(), dev, workers, scheduler, stages)
+    gold = listed(sources)
+    all_sources = gold if automatic is None else [*gold, automatic]
+    model, report = _train(
+        all_sources, config, words or Words(), dev, workers, scheduler, stages, len(gold)
+    )
     with stages.stage("publish"):
         bundle = to_bundle(
             model, facts=report.as_json(), card=card(name, report), exact=config.exact
@@ -121,6 +129,7 @@ def _train(
     workers: int,
     scheduler: str | None,
     stages: Stages,
+    n_gold: int | None = None,
 ) -> tuple[Model, TrainReport]:
     if scheduler is not None:
         with connected(scheduler):  # fails before the work instead of after it
@@ -137,7 +146,7 @@ def _train(
         )
         stage.advance(forest.n_trees)
     gold = None if dev is None else _gold(dev, config, stages)  # read first, to fail early
-    run = _Run(forest, config, words, workers, scheduler, stages)
+    run = _Run(forest, config, words, workers, scheduler, stages, n_gold)
     with tempfile.TemporaryDirectory(prefix="lpcfg-charts-") as folder:
         examples, model, facts = run.model(Path(folder))
     report = TrainReport(
@@ -172,8 +181,10 @@ class _Run:
         workers: int,
         scheduler: str | None,
         stages: Stages,
+        gold: int | None,
     ) -> None:
         self._forest, self._config, self._words = forest, config, words
+        self._gold = gold
         self._workers, self._scheduler, self._stages = workers, scheduler, stages
         self.held_out: Facts = {}
         self.rescoring: Facts = {}
@@ -181,7 +192,7 @@ class _Run:
     def model(self, folder: Path) -> tuple[Examples, Model, list[Facts]]:
         """Learn the model. Charts of its rescoring layer are spilled into a folder."""
         config, forest, stages = self._config, self._forest, self._stages
-        learned, trees = split(forest, config.held_out)
+        learned, trees = split(forest, config.held_out, self._gold)
         examples, model, facts = self._learned(learned, trees, stages)
         held = HeldOut(trees, model, self._workers)
         model = replace(model, weights=held.weights(model.members, stages) if trees else ())
@@ -192,7 +203,7 @@ class _Run:
         if trees:
             model = replace(self._calibrated(model, held), usual=usual_of(model, trees))
         if again:
-            unseen = np.flatnonzero(held_out(forest, config.held_out))
+            unseen = np.flatnonzero(held_out(forest, config.held_out, self._gold))
             if layers is not None:
                 layers.add_unseen(model, unseen)
                 model = replace(model, rescoring=layers.layer())
@@ -211,7 +222,7 @@ class _Run:
         settings, config = self._config.rescoring, self._config
         trees = np.arange(forest.n_trees)
         if forest is self._forest:
-            trees = np.flatnonzero(~held_out(forest, config.held_out))
+            trees = np.flatnonzero(~held_out(forest, config.held_out, self._gold))
         if settings is None:
             return None
         if len(trees) < FEWEST:

@@ -55,11 +55,11 @@ def warning_of(forest: Forest, most: int) -> str | None:
     )
 
 
-def held_out(forest: Forest, most: int) -> Bools:
-    """Mark up to so many trees to hold out."""
-    total = forest.n_trees
+def held_out(forest: Forest, most: int, gold: int | None = None) -> Bools:
+    """Mark up to so many trees to hold out, of the first `gold` sources, or of all."""
+    total = forest.n_trees if gold is None else int((forest.source < gold).sum())
     count = min(most, int(SHARE * total))
-    held = np.zeros(total, np.bool_)
+    held = np.zeros(forest.n_trees, np.bool_)
     if count >= FEWEST:
         runs = -(-count // RUN)
         sizes = np.diff(np.arange(runs + 1) * count // runs)
@@ -69,9 +69,9 @@ def held_out(forest: Forest, most: int) -> Bools:
     return held
 
 
-def split(forest: Forest, most: int) -> tuple[Forest, tuple[Tree, ...]]:
+def split(forest: Forest, most: int, gold: int | None = None) -> tuple[Forest, tuple[Tree, ...]]:
     """Split a forest into one to learn from, and up to `most` held-out trees, restored."""
-    held = held_out(forest, most)
+    held = held_out(forest, most, gold)
     if not held.any():
         return forest, ()
     trees = tuple(restore(stree) for stree in strees_of(part_of(forest, np.flatnonzero(held))))
