@@ -347,6 +347,7 @@ CALLED_FROM_OUTSIDE = {
     "_repr_svg_": "notebooks",
     "send_400_response": "uvicorn",
     "readinto": "io.BufferedReader",
+    "setup": "dask.distributed",
 }
 """Names that nobody calls here, and who does."""
 
