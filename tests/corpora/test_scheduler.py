@@ -25,7 +25,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture(scope="module")
 def threads() -> Iterator[str]:
-    """The address of a scheduler with two workers in this process."""
+    """Yield the address of a scheduler with two workers in this process."""
     with LocalCluster(
         n_workers=2, threads_per_worker=1, processes=False, dashboard_address=":0"
     ) as cluster:

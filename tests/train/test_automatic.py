@@ -19,7 +19,7 @@ TREE = "(S (NP (NNP Zoe)) (VP (VBD zigzagged)) (. .))"
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """The output of a run: sure and unsure trees, a partial one and a failure."""
+    """Write the output of a run: sure and unsure trees, a partial one and a failure."""
     rows = [
         {"status": "parsed", "tree": TREE, "lowest_probability": sure}
         for sure in (0.95, 0.2, 0.9, None)
