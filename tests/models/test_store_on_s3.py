@@ -3,7 +3,6 @@
 import hashlib
 import importlib
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
@@ -14,7 +13,10 @@ from lpcfg.errors import StoreError
 from lpcfg.models.model import to_bundle
 from lpcfg.models.store import storage
 from lpcfg.models.store import versions as store
+from lpcfg.models.store.files import encode
 from lpcfg.parsing.parser import Parser
+from lpcfg.settings import read_settings
+from lpcfg.web import server
 from tests import small_models
 from tests.models.test_store import bundle, same
 from tests.s3 import bucket
@@ -52,8 +54,9 @@ def test_the_manifest_comes_last_and_two_publishers_get_two_numbers(
 
     def slow(self: storage.ObjectStorage, path: str, data: bytes) -> None:
         if path.endswith("1/manifest.json"):
-            seen.append(store.list_models(place))
-            assert store.publish(place, "en", bundle(2)).version == 2
+            seen.append([one for one in store.list_models(place) if one.reference.name == "en"])
+            other, _ = storage.open_storage(place).publish("en", *encode("en", bundle(2)))
+            assert other == 2
         create(self, path, data)
 
     monkeypatch.setattr(storage.ObjectStorage, "_create", slow)
@@ -120,13 +123,10 @@ def test_a_missing_package_is_named_with_its_extra(monkeypatch: pytest.MonkeyPat
         store.list_models("s3://bucket")
 
 
-def test_the_service_starts_from_s3(bucket: str) -> None:
-    """Parse over HTTP with a model that only the bucket has. Its cache is cold."""
+def test_the_service_takes_its_model_from_s3(bucket: str, home: Path) -> None:
     store.publish(bucket, "small", to_bundle(small_models.counts(), facts={}, card="# Small\n"))
     parser = Parser.load("small", bucket)
     assert str(parser("The dog barked.")[0]).startswith("(S (NP")
-    command = ["serve", "--model", "small", "--store", bucket, "--check"]
-    done = subprocess.run(
-        [sys.executable, "-m", "lpcfg", *command], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
+    shutil.rmtree(home)
+    server.check(read_settings(model="small", model_store=bucket, threads=1))
+    assert len(list(home.iterdir())) == 3

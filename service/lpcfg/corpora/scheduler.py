@@ -7,9 +7,10 @@ to another one; tasks may so be done twice, and write the same file twice, each 
 import threading
 from concurrent.futures import CancelledError
 from contextlib import ExitStack
+from queue import Empty, SimpleQueue
 from typing import Any, cast
 
-from distributed import Client, KilledWorker, WorkerPlugin, get_worker, wait
+from distributed import Client, KilledWorker, WorkerPlugin, get_worker
 
 from lpcfg.corpora.crew import LIVES, Watch, given_up
 from lpcfg.corpora.job import Job, Outcome, Task
@@ -27,6 +28,7 @@ class Cluster:
 
     def __init__(self, job: Job, address: str) -> None:
         self._job = job
+        self._done: SimpleQueue[Any] = SimpleQueue()
         self._open = ExitStack()
         self._client: Client = self._open.enter_context(connected(address))
         self._client.register_plugin(Loaded())
@@ -52,11 +54,11 @@ class Cluster:
     ) -> None:
         """Wait a while for tasks, and record those that are done."""
         try:
-            done = wait(  # type: ignore[no-untyped-call]
-                list(running), seconds, "FIRST_COMPLETED"
-            ).done
-        except TimeoutError:
+            done = [self._done.get(timeout=seconds)]
+        except Empty:
             return
+        while not self._done.empty():
+            done.append(self._done.get())
         for future in done:
             task, lives = running.pop(future)
             try:
@@ -73,7 +75,9 @@ class Cluster:
                 ) from error
 
     def _submit(self, task: Task) -> Any:
-        return self._client.submit(_do, self._job, task, pure=False)
+        future = self._client.submit(_do, self._job, task, pure=False)
+        future.add_done_callback(self._done.put)  # type: ignore[no-untyped-call]
+        return future
 
     def end(self) -> None:
         """Leave the scheduler, which forgets what was not begun."""

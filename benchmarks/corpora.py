@@ -1,0 +1,312 @@
+"""Measure runs over collections, and simulate those that one machine cannot hold.
+
+python -m benchmarks.corpora overhead    the runner against the engine called directly
+python -m benchmarks.corpora resume      how soon work starts beside 2,000 finished documents
+python -m benchmarks.corpora kills       kill -9 at random moments
+python -m benchmarks.corpora memory      a long file in pieces
+python -m benchmarks.corpora processes   1, 2, … processes, by the wall clock
+python -m benchmarks.corpora simulate    1 to 1,000 workers, from measured times of tasks
+"""
+
+import argparse
+import gzip
+import heapq
+import json
+import os
+import random
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+from benchmarks.environment import Record, environment
+
+from lpcfg.corpora.crew import Watch
+from lpcfg.corpora.folder import open_folder
+from lpcfg.corpora.forms import Output
+from lpcfg.corpora.job import Job, Outcome, ParseDocuments
+from lpcfg.corpora.ledger import Ledger
+from lpcfg.corpora.run import find, run
+from lpcfg.corpora.work import Worker, pieces_of
+from lpcfg.models.store.versions import resolve
+from lpcfg.parsing.parser import Parser
+from lpcfg.parsing.results import Options
+from lpcfg.parsing.sentences import sentences_in
+
+DATA = Path(os.environ.get("LPCFG_DATA", "../shared/data"))
+
+
+def paragraphs(count: int) -> list[str]:
+    """Return the first paragraphs of eLife's articles."""
+    with gzip.open(DATA / "text" / "elife.txt.gz", "rt", encoding="utf-8") as lines:
+        return [line for _, line in zip(range(count), lines, strict=False)]
+
+
+def write_documents(folder: Path, texts: list[str]) -> None:
+    folder.mkdir(parents=True)
+    for number, text in enumerate(texts):
+        (folder / f"{number:05}.txt").write_text(text, encoding="utf-8")
+
+
+def job_of(model: str, out: Path) -> Job:
+    reference = resolve(model, "model_store")
+    return Job(
+        out=str(out),
+        model=str(reference),
+        store=reference.store,
+        hash=reference.hash,
+        output=Output.JSON,
+    )
+
+
+class Timed:
+    """Does tasks in this process; keeps their outcomes and CPU seconds."""
+
+    def __init__(self, job: Job) -> None:
+        self.worker = Worker(job)
+        self.seconds = 0.0
+        self.outcomes: list[tuple[Outcome, float]] = []
+
+    def run(self, ledger: Ledger, watch: Watch, every: float) -> None:
+        del watch, every
+        begun = time.process_time()
+        while (task := ledger.next()) is not None:
+            at = time.process_time()
+            outcome = self.worker.do(task)
+            self.outcomes.append((outcome, time.process_time() - at))
+            ledger.record(outcome)
+        self.seconds += time.process_time() - begun
+
+    def end(self) -> None:
+        """End nothing: there are no processes."""
+
+
+def overhead(arguments: argparse.Namespace, folder: Path) -> Record:
+    """Compare CPU seconds of a run with those of its engine, in turns, in one process."""
+    texts = paragraphs(arguments.documents)
+    write_documents(folder / "in", texts)
+    crew = Timed(job_of(arguments.model, folder / "warm"))
+    parser = Parser.load(arguments.model, "model_store")
+    ratios, sentences = [], 0
+    for turn in range(arguments.turns + 1):  # the first one warms up
+        begun, sentences = time.process_time(), 0
+        for text in texts:
+            for sentence in sentences_in(text):
+                parser.analyse([sentence], Options())
+                sentences += 1
+        direct = time.process_time() - begun
+        job = job_of(arguments.model, folder / f"out{turn}")
+        crew.seconds, crew.worker = 0.0, Worker(job)
+        run(
+            job,
+            find([str(folder / "in")], None, job.out),
+            lambda _: crew,
+            lambda _: None,
+            mix=False,
+        )
+        ratios.append(crew.seconds / direct)
+    ratios = ratios[1:]
+    return {
+        "documents": len(texts),
+        "sentences": sentences,
+        "direct_cpu_seconds": round(direct, 2),
+        "overhead": [round(ratio - 1, 4) for ratio in ratios],
+        "mean_overhead": round(sum(ratios) / len(ratios) - 1, 4),
+    }
+
+
+def resume(arguments: argparse.Namespace, folder: Path) -> Record:
+    """Tell when the first task is handed out beside finished documents."""
+    write_documents(folder / "in", ["Hello!"] * arguments.documents)
+    job = job_of(arguments.model, folder / "out")
+    crew = Timed(job)
+    run(job, find([str(folder / "in")], None, job.out), lambda _: crew, lambda _: None, mix=False)
+    (folder / "in" / "99999.txt").write_text("One more.")
+    wall, cpu = time.perf_counter(), time.process_time()
+    documents = find([str(folder / "in")], None, job.out)
+    ledger = Ledger(job, open_folder(job.out), documents)
+    assert ledger.next() is not None
+    found = time.perf_counter() - wall, time.process_time() - cpu
+    loading = time.process_time()
+    Worker(job)
+    return {
+        "documents": arguments.documents,
+        "seconds_to_first_task": round(found[0], 3),
+        "cpu_seconds_to_first_task": round(found[1], 3),
+        "cpu_seconds_to_load_the_model": round(time.process_time() - loading, 3),
+    }
+
+
+def command_of(arguments: argparse.Namespace, folder: Path, jobs: int, *more: str) -> list[str]:
+    base = [sys.executable, "-m", "lpcfg", "parse", arguments.model, str(folder / "in")]
+    own = ["--store", "model_store", "--out", str(folder / "out"), "--jobs", str(jobs)]
+    return [*base, *own, *more]
+
+
+def kills(arguments: argparse.Namespace, folder: Path) -> Record:
+    """Kill a run at random moments until it has been killed often enough, then let it end."""
+    texts = paragraphs(arguments.documents)
+    write_documents(folder / "in", texts)
+    (folder / "in" / "long.txt").write_text("\n\n".join(texts[: len(texts) // 4]))
+    command = command_of(arguments, folder, 2, "--piece", "4000")
+    chance, torn, moments = random.Random(arguments.seed), 0, []
+    for _ in range(arguments.kills):
+        with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as one:
+            moments.append(pause := chance.uniform(0, arguments.longest))
+            time.sleep(pause)
+            one.kill()
+        for path in (folder / "out" / "trees").rglob("*.jsonl"):
+            lines = path.read_bytes().splitlines(keepends=True)
+            torn += any(not line.endswith(b"}\n") for line in lines)
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    ids = Counter(
+        json.loads(line)["id"]
+        for path in (folder / "out" / "trees").rglob("*.jsonl")
+        for line in path.read_text().splitlines()
+    )
+    whole = job_of(arguments.model, folder / "whole")
+    run(whole, find([str(folder / "in")], None, whole.out), Timed, lambda _: None, mix=False)
+    expected = {
+        json.loads(line)["id"]
+        for path in (folder / "whole" / "trees").rglob("*.jsonl")
+        for line in path.read_text().splitlines()
+    }
+    return {
+        "kills": len(moments),
+        "sentences": len(ids),
+        "torn_files": torn,
+        "doubled": sum(count > 1 for count in ids.values()),
+        "lost": len(expected - ids.keys()),
+    }
+
+
+def memory(arguments: argparse.Namespace, folder: Path) -> Record:
+    """Cut a generated file of so many megabytes, and watch the resident memory."""
+    path = folder / "long.txt"
+    block = "\n\n".join(paragraphs(2000)).encode()
+    with path.open("wb") as file:
+        for _ in range(arguments.megabytes * 1_000_000 // len(block) + 1):
+            file.write(block + b"\n\n")
+    job = job_of(arguments.model, folder / "out")
+    (document,) = find([str(path)], None, job.out)
+    peaks, begun, pieces = [], time.process_time(), 0
+    for pieces, _ in enumerate(pieces_of(document, job), start=1):
+        if pieces in (100, 1000):
+            peaks.append(peak_mb())
+    return {
+        "megabytes": document.size // 1_000_000,
+        "pieces": pieces,
+        "peak_rss_mb_after_100_1000_and_all_pieces": [*peaks, peak_mb()],
+        "megabytes_per_cpu_second": round(document.size / 1e6 / (time.process_time() - begun)),
+    }
+
+
+def peak_mb() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1000
+
+
+def processes(arguments: argparse.Namespace, folder: Path) -> Record:
+    """Parse the same documents by 1, 2, … processes."""
+    write_documents(folder / "in", paragraphs(arguments.documents))
+    found: Record = {"documents": arguments.documents}
+    for jobs in arguments.jobs:
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        begun = time.perf_counter()
+        command = command_of(arguments, folder, jobs, "--json", "--piece", "32768")
+        done = subprocess.run(command, check=True, capture_output=True, text=True)
+        wall = time.perf_counter() - begun
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        found["sentences"] = json.loads(done.stdout)["sentences"]
+        found[f"seconds_{jobs}"] = round(wall, 1)
+        found[f"cpu_seconds_{jobs}"] = round(
+            after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, 1
+        )
+        subprocess.run(["rm", "-r", str(folder / "out")], check=True)
+    return found
+
+
+# Simulation ---------------------------------------------------------------------------------------
+
+
+def task_seconds(model: str, folder: Path, documents: int) -> list[float]:
+    """Measure the CPU seconds of tasks of one document each."""
+    write_documents(folder / "in", paragraphs(documents))
+    job = job_of(model, folder / "out")
+    worker = Worker(job)
+    found = find([str(folder / "in")], None, job.out)
+    seconds = []
+    for document in found:
+        begun = time.process_time()
+        worker.do(ParseDocuments((document,)))
+        seconds.append(time.process_time() - begun)
+    return seconds
+
+
+def makespan(tasks: Iterator[float], workers: int, start: float, hand_out: float) -> float:
+    """Compute when the last worker ends, if each takes the next task when it is free.
+
+    One coordinator hands out a task in `hand_out` seconds; workers begin after `start` seconds.
+    """
+    free = [start] * workers
+    coordinator = 0.0
+    last = 0.0
+    for seconds in tasks:
+        at = heapq.heappop(free)
+        coordinator = max(coordinator + hand_out, at)
+        last = max(last, coordinator + seconds)
+        heapq.heappush(free, coordinator + seconds)
+    return last
+
+
+def simulate(arguments: argparse.Namespace, folder: Path) -> Record:
+    """Simulate a run of tasks like those measured, with 1 to 1,000 workers."""
+    seconds = task_seconds(arguments.model, folder, arguments.documents)
+    chance = random.Random(arguments.seed)
+    sizes = [
+        sum(chance.choices(seconds, k=arguments.documents_a_task)) for _ in range(arguments.tasks)
+    ]
+    alone = sum(sizes)
+    found: Record = {
+        "tasks": len(sizes),
+        "mean_task_seconds": round(alone / len(sizes), 2),
+        "longest_task_seconds": round(max(sizes), 2),
+    }
+    for workers in (1, 2, 4, 10, 100, 1000):
+        slow = [one * (arguments.straggling if chance.random() < 0.01 else 1.0) for one in sizes]
+        took = makespan(iter(slow), workers, arguments.start, arguments.hand_out)
+        found[f"speedup_{workers}"] = round(alone / took, 2)
+    return found
+
+
+QUESTIONS = {one.__name__: one for one in (overhead, resume, kills, memory, processes, simulate)}
+
+
+def main() -> None:
+    """Answer one question, as JSON."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("question", choices=QUESTIONS)
+    parser.add_argument("--model", default="en")
+    parser.add_argument("--documents", type=int, default=200)
+    parser.add_argument("--turns", type=int, default=3)
+    parser.add_argument("--kills", type=int, default=50)
+    parser.add_argument("--longest", type=float, default=20.0, help="seconds before a kill")
+    parser.add_argument("--megabytes", type=int, default=1000)
+    parser.add_argument("--jobs", type=int, nargs="+", default=[1, 2])
+    parser.add_argument("--tasks", type=int, default=20_000)
+    parser.add_argument("--documents-a-task", type=int, default=100)
+    parser.add_argument("--start", type=float, default=3.0, help="seconds until a worker is ready")
+    parser.add_argument("--hand-out", type=float, default=0.002, help="seconds a task takes here")
+    parser.add_argument("--straggling", type=float, default=3.0, help="of 1 task in 100")
+    parser.add_argument("--seed", type=int, default=1)
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        found = QUESTIONS[arguments.question](arguments, Path(folder))
+    print(json.dumps({"question": arguments.question, **found, **environment(arguments.seed)}))
+
+
+if __name__ == "__main__":
+    main()
