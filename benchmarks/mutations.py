@@ -3,8 +3,8 @@
     python -m benchmarks.mutations --count 5000
 
 Every mutation changes bytes, numbers, shapes, types or names of a version, and gives it the right
-sizes, hashes and seal, as whoever can write a store may. Each is then loaded and used in a process
-of its own: it is refused with a StoreError, or its model answers. Anything else is a fault: a
+sizes, hashes and seal, as whoever can write a store may. Each is then loaded and used in a child
+process: it is refused with a StoreError, or its model answers. Anything else is a fault: a
 process that dies or hangs, or an error that is not a StoreError. Exit code 1 if there is one.
 """
 
@@ -13,16 +13,17 @@ import hashlib
 import json
 import os
 import random
+import shutil
 import signal
 import sys
 import tempfile
 import time
 import traceback
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import safetensors.numpy
@@ -45,6 +46,11 @@ from lpcfg.models.usual import Usual
 from lpcfg.parsing.parser import Parser
 from lpcfg.parsing.results import Options, Sentence
 from lpcfg.parsing.to_json import analysis_json, marginals_json, tree_probability_json
+from lpcfg.sequences import model as tag_models
+from lpcfg.sequences.tagger import SequenceTagger
+from lpcfg.sequences.to_json import tagged_json
+from lpcfg.sequences.training import Config, estimator_of, learn
+from lpcfg.sequences.training import read as read_tagged
 
 SENTENCES = (
     ("Yes",),
@@ -53,6 +59,8 @@ SENTENCES = (
     (")", "1990", "zqx-7", "("),
 )
 FACTS = {"estimator": "spectral", "dev": {"f1": 90.5, "by_length": [{"count": 3}]}}
+TOGETHER = 50
+"""Mutations that one child process uses one after the other."""
 Files = dict[str, bytes]
 
 
@@ -73,11 +81,13 @@ def bundles() -> dict[str, Bundle]:
         rescoring=replace(layer, frequent=model.lexicon.seen_at_least(FREQUENT)),
         rescored_calibration=line,
     )
+    tagging = learn(read_tagged(small_models.SMALL), Config(estimator_of("spectral", states=4)))
     literal = replace(small_models.counts(rare_threshold=0), tagger=None)
     return {
         "full": to_bundle(full, facts=FACTS, card="# Full"),
         "exact": to_bundle(model, facts=FACTS, card="# Exact", exact=True),
         "literal": to_bundle(literal, facts=FACTS, card="# Literal"),
+        "tags": tag_models.to_bundle(tagging[0], facts={}, card="# Tags"),
         "arcs": dependency_models.to_bundle(small_dependencies.model(), facts={}, card="# Arcs"),
     }
 
@@ -90,6 +100,10 @@ def use(folder: Path) -> str:
             arcs = DependencyParser(dependency_models.from_bundle(stored), stored.reference)
             answers = [parsed_json(one) for one in arcs.parse(SENTENCES)]
             answers += [arcs.tree_probability(one.arcs) for one in arcs.parse(SENTENCES)]
+        elif stored.grammar.get("kind") == tag_models.KIND:
+            tagger = SequenceTagger(tag_models.from_bundle(stored), stored.reference)
+            asked = [Sentence(tokens) for tokens in SENTENCES]
+            answers = [tagged_json(one, tagger.tag(one)) for one in asked]
         else:
             answers = parsed(Parser(from_bundle(stored), reference=stored.reference))
         json.dumps([answers, stored.manifest["facts"]], ensure_ascii=False, allow_nan=False)
@@ -317,51 +331,68 @@ KINDS = (mutate_bytes, mutate_bytes, mutate_header, mutate_json, mutate_json, *(
 # The benchmark ------------------------------------------------------------------------------------
 
 
-def fate(folder: Path, seconds: int) -> tuple[str, str]:
-    """Use a version in a child process; what became of it, and the error if it is a fault."""
-    reading, writing = os.pipe()
-    child = os.fork()
-    if child == 0:
+def fates(folders: Sequence[Path], seconds: int) -> Iterator[tuple[str, str]]:
+    """Use versions in a child process; what became of each, and the error if it is a fault.
+
+    A child that dies has told what became of those before; another goes on behind its last.
+    """
+    left = list(folders)
+    while left:
+        reading, writing = os.pipe()
+        child = os.fork()
+        if child == 0:
+            _use_all(left, writing, seconds)
+        os.close(writing)
+        with os.fdopen(reading, encoding="utf-8") as pipe:
+            for line in pipe:
+                yield tuple(json.loads(line))
+                del left[0]
+        _, status = os.waitpid(child, 0)
+        if os.WIFSIGNALED(status):
+            name = signal.Signals(os.WTERMSIG(status)).name
+            yield ("hung" if name == "SIGALRM" else "killed"), name
+            del left[0]
+
+
+def _use_all(folders: Sequence[Path], writing: int, seconds: int) -> NoReturn:
+    """Use versions and write what becomes of each; end this process."""
+    for folder in folders:
         signal.alarm(seconds)
+        outcome, why = "raised", ""
         try:
             outcome = use(folder)
         except BaseException:
-            outcome = "raised " + traceback.format_exc()
-        os.write(writing, outcome.encode("utf-8", "replace")[-4000:])
-        os._exit(0)
-    os.close(writing)
-    with os.fdopen(reading, "rb") as pipe:
-        outcome = pipe.read().decode()
-    _, status = os.waitpid(child, 0)
-    if os.WIFSIGNALED(status):
-        name = signal.Signals(os.WTERMSIG(status)).name
-        return ("hung" if name == "SIGALRM" else "killed"), name
-    return ("raised", outcome) if outcome.startswith("raised") else (outcome, "")
+            why = traceback.format_exc()[-3000:]
+        os.write(writing, json.dumps([outcome, why]).encode() + b"\n")
+    os._exit(0)
 
 
 def run(count: int, seed: int) -> Record:
     """Mutate, use and count; print every fault."""
-    started, fates = time.perf_counter(), Counter[str]()
+    started, counted = time.perf_counter(), Counter[str]()
     with tempfile.TemporaryDirectory() as place:
         originals = []
         for name, bundle in bundles().items():
             publish(place, name, bundle)
             assert use(Path(place) / name / "1") == "answered"  # and compiles for the children
             originals.append(Path(place) / name / "1")
-        for number in range(count):
-            original = originals[number % len(originals)]
-            folder = Path(place) / f"mutated-{number}" / original.parent.name / "1"
-            write(folder, *mutated(read(original), seed + number))
-            outcome, why = fate(folder, seconds=60)
-            fates[outcome] += 1
-            if outcome not in ("refused", "answered"):
-                print(f"{outcome}: {original.parent.name} with seed {seed + number}\n{why}")
-            for path in folder.iterdir():
-                path.unlink()
+        for first in range(seed, seed + count, TOGETHER):
+            seeds = range(first, min(first + TOGETHER, seed + count))
+            folders = []
+            for number in seeds:
+                original = originals[number % len(originals)]
+                folders.append(Path(place) / f"mutated-{number}" / original.parent.name / "1")
+                write(folders[-1], *mutated(read(original), number))
+            for number, (outcome, why) in zip(seeds, fates(folders, 60), strict=True):
+                counted[outcome] += 1
+                if outcome not in ("refused", "answered"):
+                    print(f"{outcome}: seed {number}\n{why}", flush=True)
+            for folder in folders:
+                shutil.rmtree(folder.parent.parent)
     return {
         "what": "resealed mutations",
         "count": count,
-        **{name: fates[name] for name in ("refused", "answered", "raised", "killed", "hung")},
+        **{name: counted[name] for name in ("refused", "answered", "raised", "killed", "hung")},
         "seconds": round(time.perf_counter() - started, 1),
         **environment(seed),
     }

@@ -1,6 +1,8 @@
 """Models that were sealed after somebody changed them are refused, or can be used."""
 
 import json
+import os
+import signal
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
@@ -14,11 +16,13 @@ from benchmarks import mutations
 from lpcfg.dependencies import model as dependency_models
 from lpcfg.engine.pruned import fine
 from lpcfg.errors import StoreError
+from lpcfg.models import model as models
 from lpcfg.models.model import from_bundle
 from lpcfg.models.store.files import Bundle
 from lpcfg.models.store.versions import load, publish
 from lpcfg.parsing.parser import Parser
 from lpcfg.parsing.results import Sentence
+from lpcfg.sequences import model as tag_models
 from tests import small_models
 
 MUTATIONS = 160
@@ -61,7 +65,7 @@ def test_whole_models_of_every_kind_are_taken_and_answer(tmp_path: Path) -> None
 
 
 def test_sealed_mutations_are_refused_or_their_models_answer(tmp_path: Path) -> None:
-    """`python -m benchmarks.mutations` tries thousands, each in a process of its own."""
+    """`python -m benchmarks.mutations` tries thousands, in child processes."""
     fates = []
     originals = [Path(publish(tmp_path, *each).folder) for each in bundles().items()]
     for seed in range(MUTATIONS):
@@ -115,6 +119,8 @@ TENSORS: list[tuple[str, str, Change, str]] = [
     ("full", "rescoring.hidden.tag", lambda a: a[:-1], "`tag` of the rescoring layer in shape"),
     ("full", "rescoring.vectors", lambda a: a[:1], "a tensor of I8 and 4 x any numbers, found"),
     ("full", "rescoring.vectors.scale", put(0, 1e30), "numbers from 0 to 1000, found"),
+    ("tags", "rules", put(1, 0), "rules of right-branching trees|numbers from"),
+    ("tags", "members.0.scale", put(0, -1), "numbers from 0 to .*, found -1.0 at 0"),
     ("arcs", "vectors", lambda a: a[1:], "a tensor of I8 and"),
     ("arcs", "members.0.arc.out", lambda a: a[1:], "a tensor of F16 and 24 numbers, found F16"),
     ("arcs", "members.0.layer1.weight", put(5, np.nan), "found nan at"),
@@ -129,7 +135,7 @@ def test_a_wrong_tensor_is_refused_by_name(
 ) -> None:
     publish(tmp_path, "wrong", with_tensor(kind, name, change))
     stored = load("wrong", tmp_path)
-    made = dependency_models.from_bundle if kind == "arcs" else from_bundle
+    made = {"arcs": dependency_models, "tags": tag_models}.get(kind, models).from_bundle
     with pytest.raises(StoreError, match=message) as told:
         made(stored)
     assert str(told.value).startswith(f"{tmp_path}/wrong/1/")
@@ -194,7 +200,7 @@ FIELDS: list[tuple[str, str, object, str]] = [
 def test_a_wrong_field_is_refused_by_name(
     kind: str, path: str, value: object, message: str
 ) -> None:
-    made = dependency_models.from_bundle if kind == "arcs" else from_bundle
+    made = {"arcs": dependency_models, "tags": tag_models}.get(kind, models).from_bundle
     with pytest.raises(StoreError, match=message):
         made(with_field(kind, path, value))
 
@@ -243,3 +249,21 @@ def test_a_member_whose_numbers_overflow_has_no_say(monkeypatch: pytest.MonkeyPa
     with np.errstate(invalid="ignore"):
         (found,) = Parser(model).analyse([sentence])
     assert found.parses[0].tree == coarse.parses[0].tree
+
+
+def test_a_death_is_told_of_its_own_mutation_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def use(folder: Path) -> str:
+        if folder.name == "dies":
+            os.kill(os.getpid(), signal.SIGKILL)
+        if folder.name == "raises":
+            raise ValueError("odd")
+        return "answered"
+
+    monkeypatch.setattr(mutations, "use", use)
+    names = ("fine", "dies", "fine", "raises", "dies")
+    told = list(mutations.fates([tmp_path / name for name in names], 60))
+    assert [one for one, _ in told] == ["answered", "killed", "answered", "raised", "killed"]
+    assert told[1][1] == "SIGKILL"
+    assert "ValueError: odd" in told[3][1]

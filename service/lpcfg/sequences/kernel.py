@@ -45,7 +45,7 @@ class Chains(NamedTuple):
 def chains_of(tables: Tables) -> Chains:
     """Bring tables over right-branching trees into the kernel's form."""
     grammar = tables.grammar
-    rule, chain = _rules_of(grammar)
+    rule, chain = rules_of(grammar)
     width = int(tables.states.max(initial=1))
     parent, left, right = (
         _rows(flat, np.repeat(tables.states[grammar.rules[:, k]], tables.terms), width)
@@ -63,7 +63,11 @@ def chains_of(tables: Tables) -> Chains:
     )
 
 
-def _rules_of(grammar: Grammar) -> tuple[Ints, Ints]:
+def rules_of(grammar: Grammar) -> tuple[Ints, Ints]:
+    """Return the rule of a preterminal and the next chain's symbol, and every preterminal's chain.
+
+    Raise GrammarError for rules of other trees.
+    """
     rule = np.full((grammar.n_symbols, grammar.n_symbols), -1, np.int32)
     chain = np.full(grammar.n_symbols, -1, np.int32)
     for r, (a, b, c) in enumerate(grammar.rules.tolist()):

@@ -3,11 +3,13 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
+from lpcfg.errors import GrammarError
 from lpcfg.models import model as models
 from lpcfg.models.model import Model
 from lpcfg.models.parts import Parts
 from lpcfg.models.store.files import Bundle
 from lpcfg.models.store.versions import Stored
+from lpcfg.sequences.kernel import rules_of
 
 KIND = "tags"
 """What the manifest's facts say of a model under `kind`."""
@@ -21,6 +23,12 @@ def to_bundle(model: Model, *, facts: Mapping[str, object], card: str) -> Bundle
 
 def from_bundle(stored: Stored | Bundle) -> Model:
     """Return the model that was stored. Raise StoreError if it is not one."""
-    Parts.of(stored).check_kind(KIND, "a model that `lpcfg tag train` made")
+    parts = Parts.of(stored)
+    parts.check_kind(KIND, "a model that `lpcfg tag train` made")
     described = {name: value for name, value in stored.grammar.items() if name != "kind"}
-    return models.from_bundle(replace(stored, grammar=described))
+    model = models.from_bundle(replace(stored, grammar=described))
+    try:
+        rules_of(model.grammar)
+    except GrammarError as error:
+        raise parts.refused("rules", "rules of right-branching trees", error) from error
+    return model
