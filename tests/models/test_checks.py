@@ -156,6 +156,8 @@ FIELDS: list[tuple[str, str, object, str]] = [
     ("full", "symbols", ["S", "S"], "at least 1 texts, all different, found 2, 1 of them"),
     ("full", "symbols", "SNV", "a list of texts, found 'SNV'"),
     ("full", "symbols", ["|".join("S" * 99), "A"], "at most 64 labels in a chain, found 99"),
+    ("full", "symbols", ["S", "A B"], "no white space, no parentheses, none empty, found 'A B'"),
+    ("full", "symbols", ["S", "A||B"], "no white space, no parentheses, none empty, found"),
     ("full", "n_internal", True, "a whole number from 0 to .*, found True"),
     ("full", "n_internal", 1, "tensors.safetensors `lexicon|grammar.json|tensors"),
     ("full", "language", "klingon", "one of english, .*, found 'klingon'"),
@@ -192,6 +194,7 @@ FIELDS: list[tuple[str, str, object, str]] = [
     ("arcs", "relations", ["root"], "`members.0.relation.out`: expected a tensor of F16"),
     ("arcs", "members", 0, "a whole number from 1 to 1000, found 0"),
     ("arcs", "spectral", [], "`spectral.words`: expected this field, found none"),
+    ("arcs", "spectral.conditions", True, "an object of numbers, found True"),
     ("arcs", "kind", "constituency", "of kind `dependencies`, found 'constituency'"),
 ]
 
@@ -267,3 +270,14 @@ def test_a_death_is_told_of_its_own_mutation_alone(
     assert [one for one, _ in told] == ["answered", "killed", "answered", "raised", "killed"]
     assert told[1][1] == "SIGKILL"
     assert "ValueError: odd" in told[3][1]
+
+
+def test_members_whose_probabilities_cancel_leave_the_coarse_answer() -> None:
+    model = small_models.spectral()
+    (member,) = model.members
+    both = replace(model, members=(member, replace(member, c_inf=-member.c_inf)))
+    sentence = Sentence(("the", "dog", "barked"))  # an odd number of words changes the sign
+    (found,) = Parser(both).analyse([sentence])
+    (coarse,) = Parser(replace(model, members=())).analyse([sentence])
+    assert found.sign == 1
+    assert found.log_probability == coarse.log_probability

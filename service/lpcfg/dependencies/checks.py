@@ -4,7 +4,7 @@ import numpy as np
 
 from lpcfg.dependencies.inputs import FACTS
 from lpcfg.dependencies.network import LAYERS, N_DISTANCES, WINDOW
-from lpcfg.models.parts import Array, Parts
+from lpcfg.models.parts import Array, Parts, shown
 
 MOST_MEMBERS = 1000
 HALVES = 65504.0
@@ -114,7 +114,9 @@ def _absolute(parts: Parts, name: str) -> Array:
 def _check_spectral(parts: Parts) -> None:
     words = len(parts.strings("spectral.words", least=1))
     conditions = parts.field("spectral.conditions")
-    for name in conditions if isinstance(conditions, dict) else ():
+    if not isinstance(conditions, dict):
+        raise parts.refused("spectral.conditions", "an object of numbers", shown(conditions))
+    for name in conditions:
         parts.number(f"spectral.conditions.{name}", 0, LARGEST_CONDITION)
     [k] = parts.numbers("spectral.c_one", "F64", (None,)).shape
     shapes = {"c_inf": (k,), "up": (2, k, k), "d": (k, k, k), "words": (words, k)}

@@ -6,6 +6,8 @@ what concerns them alone (ids, order, sizes) when they are made; here are types,
 which they take for granted, and what has to fit together.
 """
 
+import re
+
 import numpy as np
 
 from lpcfg.engine.pruned.coarse import ContextTables
@@ -21,6 +23,8 @@ MOST_COUNTED = 1 << 53
 """Counts are summed as float64 as well, which holds whole numbers up to here."""
 LONGEST_CHAIN = 64
 """Labels of a unary chain, each of which is a level of the tree in an answer."""
+_SYMBOL = re.compile(r"@[^\s()]*|[^\s()|]+(\|[^\s()|]+)*")
+"""A chain of labels, or a symbol of binarization, which is no label."""
 LEAST = 1e-15
 """Probabilities that are divided by are 0 or at least this."""
 SUM_TOLERANCE = 1e-3
@@ -80,6 +84,10 @@ def _check_symbols(parts: Parts) -> tuple[tuple[str, ...], int]:
         if symbol.count("|") >= LONGEST_CHAIN:
             found = f"{symbol.count('|') + 1} in `{symbol[:40]}…`"
             raise parts.refused(name, f"at most {LONGEST_CHAIN} labels in a chain", found)
+    wrong = [symbol for symbol in symbols if not _SYMBOL.fullmatch(symbol)]
+    if wrong:
+        expected = "labels that brackets can hold: no white space, no parentheses, none empty"
+        raise parts.refused(name, expected, repr(wrong[0]))
     internal = parts.integer("n_internal", 0, len(symbols) - 1)
     for symbol in symbols[internal:]:
         if is_intermediate(symbol):

@@ -79,7 +79,10 @@ def relative(tables: Tables, coarse: Tables, weight: float = 1.0) -> Member:
 
 
 def posteriors(pruned: Pruned, members: Sequence[Member]) -> Posteriors:
-    """Average the members' votes. If no member gives any, return the coarse posteriors."""
+    """Average the members' votes.
+
+    If no member gives any, or their p(x) cancel, return the coarse posteriors.
+    """
     item, edge = np.zeros(len(pruned.item)), np.zeros(len(pruned.edge))
     ratio = np.zeros(len(pruned.item))
     totals = []
@@ -94,11 +97,11 @@ def posteriors(pruned: Pruned, members: Sequence[Member]) -> Posteriors:
             vote = weight / max(1.0, float(np.abs(of_item).max()))
             item += vote * np.abs(of_item)
             edge += vote * np.abs(of_edge)
-    if not totals:
+    sign, log = _mean(totals) if totals else (0, -math.inf)
+    if sign == 0:
         return Posteriors(
             pruned, pruned.item, pruned.edge, pruned.item, 1, pruned.log_probability, 0
         )
-    sign, log = _mean(totals)
     whole = sum(weight for *_, weight in totals)
     return Posteriors(
         pruned=pruned,
