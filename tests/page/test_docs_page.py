@@ -1,0 +1,64 @@
+"""The description of the HTTP API: every endpoint can be tried where it is described."""
+
+import re
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from benchmarks.serving import Process
+from playwright.sync_api import Browser, expect
+
+from tests.page.conftest import DESKTOP, PHONE, Reader, reading
+
+# This service has no measure of similarity, no model of tags and no administrators.
+REFUSED = dict.fromkeys(("/v1/similarity", "/v1/tag", "/v1/models/{name}/reload"), "404")
+
+
+def test_every_endpoint_answers_the_example_it_is_tried_with(reader: Reader) -> None:
+    page = reader.page
+    page.goto(f"{reader.origin}/docs")
+    described = page.request.get(f"{reader.origin}/openapi.json").json()["paths"]
+    forms = page.locator("form.try")
+    expect(forms).to_have_count(sum(len(methods) for methods in described.values()))
+    for form in forms.all():
+        path = form.get_attribute("data-path") or ""
+        form.get_by_role("button", name="Try it").click()
+        expect(form.locator(".told")).to_have_text(
+            re.compile(rf"^{REFUSED.get(path, '200')}"), timeout=20_000
+        )
+        expect(form.locator(".answer")).not_to_be_empty()
+
+
+def test_an_answer_comes_in_the_format_that_was_chosen(reader: Reader) -> None:
+    page = reader.page
+    page.goto(f"{reader.origin}/docs")
+    form = page.get_by_role("form", name="Try POST /v1/dependencies")
+    form.get_by_label("Body").fill('{"sentences": [{"tokens": ["It", "rained", "."]}]}')
+    form.get_by_label("Answer as").select_option("text/x-conllu")
+    form.get_by_role("button", name="Try it").click()
+    expect(form.locator(".answer")).to_contain_text("# text = It rained .")
+    form.get_by_label("Body").fill("{")
+    form.get_by_role("button", name="Try it").click()
+    expect(form.locator(".told")).to_contain_text("4")
+    expect(form.locator(".answer")).to_contain_text('"detail": "expected')
+    form.get_by_role("button", name="Copy as curl").click()
+    expect(form.locator(".told")).to_have_text("Copied.")
+    assert page.evaluate("navigator.clipboard.readText()").startswith("curl -X POST 'http")
+
+
+@pytest.mark.parametrize("path", ["/docs", "/examples"])
+@pytest.mark.parametrize("size", [DESKTOP, (1024, 768), PHONE], ids=["desk", "laptop", "phone"])
+def test_other_pages_fit_and_axe_finds_no_violation(
+    chromium: Browser, service: Process, size: tuple[int, int], path: str
+) -> None:
+    with reading(chromium, service, size) as reader:
+        page = reader.page
+        page.goto(f"{reader.origin}{path}")
+        page.wait_for_load_state("networkidle")
+        for scheme in ("light", "dark"):
+            page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+            found = Axe().run(page).response["violations"]
+            assert [f"{one['id']}: {node['html']}" for one in found for node in one["nodes"]] == []
+        room, wide = page.evaluate(
+            "[document.documentElement.clientWidth, document.documentElement.scrollWidth]"
+        )
+        assert wide == room
