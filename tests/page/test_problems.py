@@ -3,6 +3,7 @@
 import json
 import re
 
+import pytest
 from playwright.sync_api import Page, Route, expect
 
 from tests.page.conftest import Reader, of_words
@@ -140,3 +141,90 @@ def test_a_sentence_without_a_whole_tree_says_why(reader: Reader) -> None:
     )
     expect(page.locator("#status")).to_contain_text("1 without a whole tree")
     expect(page.locator("#tree-tools")).to_be_hidden()
+
+
+def test_a_stale_tree_is_faded_and_told_about(reader: Reader) -> None:
+    page = reader.open("The cat sleeps.")
+    faded = page.locator("#analysis.stale .pane")
+    expect(faded).to_have_count(0)
+    page.route(
+        "**/v1/parse",
+        lambda route: refuse(route, 413, title="The body is too large", detail="send less"),
+        times=1,
+    )
+    type_text(page, "It rained.")
+    expect(page.get_by_role("alert")).to_contain_text("The body is too large")
+    expect(page.locator("#stale-note")).to_be_visible()
+    expect(faded).to_have_css("opacity", "0.4")
+    expect(page.locator("#readout")).to_be_hidden()
+    expect(page.get_by_role("button", name="Try again")).to_have_count(0)
+    type_text(page, "The dog barked.")
+    expect(page.locator(".tree .word", has_text="barked")).to_be_visible()
+    expect(faded).to_have_count(0)
+    expect(page.locator("#stale-note")).to_be_hidden()
+
+
+def test_a_chart_that_does_not_come_leaves_the_tree_as_it_is(reader: Reader) -> None:
+    page = reader.open("The cat sleeps.")
+    page.route("**/v1/marginals", lambda route: route.abort())
+    reader.node("NP", 0, 2).click()
+    expect(page.get_by_role("alert")).to_contain_text("The service does not answer")
+    expect(page.locator("#analysis.stale")).to_have_count(0)
+    assert reader.words() == "The cat sleeps ."
+
+
+def test_several_faults_are_all_told(reader: Reader) -> None:
+    page = reader.open("The cat sleeps.")
+    faults = [{"detail": "expected one", "at": "/k"}, {"detail": "expected two", "at": "/text"}]
+    page.route(
+        "**/v1/parse",
+        lambda route: refuse(route, 422, title="Not valid", detail="expected one", errors=faults),
+        times=1,
+    )
+    type_text(page, "It rained.")
+    expect(page.get_by_role("alert").get_by_role("listitem")).to_have_text(
+        ["Expected one.", "Expected two."]
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "😀 👩‍👧‍👦 🏳️‍🌈!",
+        "قرأ الولد الكتاب. The old man saw אבא in Tel Aviv.",
+        "a" * 10_000,
+        "The old\u00a0man\u202fsaw\u2003the\u200b dog\u00ad\u2014\u201ctoday\u201d\u2026\r\n"
+        "\tIt\u00a0rained\u2028.",
+    ],
+    ids=["emoji", "right-to-left", "long-word", "pasted"],
+)
+def test_any_text_is_answered_and_stays_inside_the_page(reader: Reader, text: str) -> None:
+    page = reader.open("The cat sleeps.")
+    with page.expect_response("**/v1/parse") as answer:
+        type_text(page, text)
+    reader.settled()
+    assert answer.value.ok
+    sentence = answer.value.json()["sentences"][0]
+    if sentence["parses"]:
+        words = page.locator(".tree .word").all_text_contents()
+        assert words == [one["text"] for one in sentence["tokens"]]
+    else:
+        expect(page.locator("#sentence-status")).to_contain_text("no tree")
+    room, wide = page.evaluate(
+        "[document.documentElement.clientWidth, document.documentElement.scrollWidth]"
+    )
+    assert wide == room
+
+
+def test_typing_goes_on_while_an_answer_is_awaited(reader: Reader) -> None:
+    page = reader.open("The cat sleeps.")
+    held: list[Route] = []
+    page.route("**/v1/parse", lambda route: held.append(route), times=1)
+    type_text(page, "It rained.")
+    expect(page.get_by_role("progressbar")).to_be_visible()
+    box = page.get_by_label("Text", exact=True)
+    box.press_sequentially(" The dog barked.")
+    expect(box).to_have_value("It rained. The dog barked.")
+    expect(page.get_by_role("button", name="2. The dog barked.")).to_be_visible()
+    for one in held:
+        one.abort()

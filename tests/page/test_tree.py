@@ -29,7 +29,7 @@ def drawn(page: Page, tree: int = 0) -> list[tuple[str, int, int, str]]:
 
 def told(probability: float) -> str:
     """Write the number that stands in a node: none where the model is sure."""
-    return "" if probability >= 0.95 else f"{math.floor(100 * probability)}%"
+    return "" if probability >= 0.95 else f"{min(94, math.floor(100 * probability + 0.5))}%"
 
 
 def returned(sentence: dict[str, Any], parse: dict[str, Any]) -> list[tuple[str, int, int, str]]:

@@ -23,7 +23,8 @@ export function levelOf(probability) {
 
 /** The number that stands in a node: none where the model is sure. */
 export function numberOf(probability) {
-  return levelOf(probability) === "sure" ? "" : `${Math.floor(100 * probability)}%`;
+  // what is below SURE must not read as if it were not
+  return levelOf(probability) === "sure" ? "" : `${Math.min(94, Math.round(100 * probability))}%`;
 }
 
 /** How sure the model is, in words. */
