@@ -220,6 +220,16 @@ def test_the_tutorial_runs_and_prints_what_it_shows(monkeypatch: pytest.MonkeyPa
         assert shows(shown.splitlines(), printed.getvalue().splitlines()), printed.getvalue()
 
 
+def test_the_page_explains_the_labels_that_the_docs_explain() -> None:
+    text = (DOCS / "labels.md").read_text(encoding="utf-8")
+    glossary = ROOT / "service" / "lpcfg" / "web" / "page" / "glossary.js"
+    tables = re.findall(r"= \{\n(.*?)\n\};", glossary.read_text(encoding="utf-8"), re.DOTALL)
+    for part, table in zip(text.split("## Tags of words"), tables, strict=True):
+        explained = set(re.findall(r"^\| (\S+) \| ", part, re.MULTILINE)) - {"label", "tag"}
+        known = set(re.findall(r'^  "?([^\s":]+|:)"?: "', table, re.MULTILINE))
+        assert known == explained
+
+
 def test_every_label_and_tag_of_the_default_model_is_explained() -> None:
     model = Parser.load("en", ROOT / "model_store").model
     text = (DOCS / "labels.md").read_text(encoding="utf-8")

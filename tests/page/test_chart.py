@@ -130,7 +130,8 @@ def test_a_chart_of_sixty_words_has_labels_and_is_zoomed_and_moved(reader: Reade
     )
     assert min(sizes) >= 7
     picture, box = page.locator("svg.chart"), page.locator("#chart .canvas")
-    expect(page.locator(f".cell[data-key='0 {len(WORDS_60.split())}']")).to_be_in_viewport()
+    expect(page.locator(".chart .word").nth(len(WORDS_60.split()) // 2)).to_be_in_viewport()
+    expect(page.locator("#chart .minimap")).to_be_visible()
     before = picture.bounding_box()
     page.get_by_role("button", name="Larger chart").click()
     after = picture.bounding_box()

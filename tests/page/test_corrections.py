@@ -73,6 +73,8 @@ def test_a_node_shows_its_rivals_and_one_of_them_can_be_taken(reader: Reader) ->
         "all => all.map((one) => [one.dataset.label, +one.dataset.start, +one.dataset.end])"
     )
     assert {tuple(row) for row in marked} == after - before
+    told = f"{len(after - before)} new, {len(before - after)} gone"
+    expect(page.locator("#moved-told")).to_have_text(told)
     page.locator(".node").first.click()
     expect(page.locator(".node.moved")).to_have_count(0)
 

@@ -207,7 +207,10 @@ def test_any_text_is_answered_and_stays_inside_the_page(reader: Reader, text: st
     sentence = answer.value.json()["sentences"][0]
     if sentence["parses"]:
         words = page.locator(".tree .word").all_text_contents()
-        assert words == [one["text"] for one in sentence["tokens"]]
+        told = [one["text"] for one in sentence["tokens"]]
+        assert len(words) == len(told)
+        for shown, word in zip(words, told, strict=True):
+            assert shown == word or (shown.endswith("…") and word.startswith(shown[:-1]))
     else:
         expect(page.locator("#sentence-status")).to_contain_text("no tree")
     room, wide = page.evaluate(

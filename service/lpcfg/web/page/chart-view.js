@@ -8,6 +8,7 @@ import { cellsOf, crossing, keyOf, neighbour, shareOf, treeLines, visible } from
 import { html, svg } from "./dom.js";
 import { dragToScroll } from "./drag.js";
 import { exact, short, wordRange } from "./numbers.js";
+import { Minimap } from "./minimap.js";
 import { isLitSpan } from "./spotlight.js";
 import { TYPE, fitted, widthOf } from "./type.js";
 
@@ -37,6 +38,7 @@ export class ChartView {
   #current = null;
   #pinned = null;
   #unit = null;
+  #minimap;
   #onSpot;
   #onRead;
 
@@ -52,8 +54,10 @@ export class ChartView {
       role: "group",
       "aria-label": "Chart of spans. Arrow keys go from cell to cell.",
     });
-    this.element = html("div", { class: "canvas" }, this.picture);
-    dragToScroll(this.element);
+    this.box = html("div", { class: "canvas" }, this.picture);
+    this.#minimap = new Minimap(this.box);
+    this.element = html("div", { class: "pane" }, this.box, this.#minimap.element);
+    dragToScroll(this.box);
     this.#listen();
   }
 
@@ -105,7 +109,7 @@ export class ChartView {
   // Drawing ---------------------------------------------------------------------------------------
 
   #zoom(factor) {
-    const { element: box } = this;
+    const { box } = this;
     const before = this.picture.clientWidth;
     const middle = box.scrollLeft + box.clientWidth / 2;
     const unit = factor * planOf(this.#tokens, box.clientWidth, this.#unit).unit;
@@ -116,7 +120,7 @@ export class ChartView {
 
   #draw() {
     const isFirst = this.#unit === null;
-    const plan = planOf(this.#tokens, this.element.clientWidth, this.#unit);
+    const plan = planOf(this.#tokens, this.box.clientWidth, this.#unit);
     this.#unit = plan.unit;
     const { width, height } = plan;
     for (const [name, value] of Object.entries({ width, height, viewBox: `0 0 ${width} ${height}` })) {
@@ -128,8 +132,13 @@ export class ChartView {
     this.picture.replaceChildren(outline(plan), overlay(this.#nodes, plan), ...cells, ...words(plan));
     this.#current = this.#groups.has(this.#current) ? this.#current : firstKey(this.#shown);
     this.#groups.get(this.#current)?.group.setAttribute("tabindex", "0");
-    // the span of all words is in the middle
-    if (isFirst) this.element.scrollLeft = (width - this.element.clientWidth) / 2;
+    this.#minimap.show(plan, mapLines(this.#nodes, plan));
+    if (isFirst) {
+      // most spans are short and stand at the bottom, near the words
+      this.box.scrollLeft = (width - this.box.clientWidth) / 2;
+      this.box.scrollTop = height;
+    }
+    this.#minimap.follow();
   }
 
   #cell(cell, plan, inTree) {
@@ -176,7 +185,7 @@ export class ChartView {
     picture.addEventListener("focusout", () => this.#read(this.#pinned));
     picture.addEventListener("click", (event) => this.#pin(keyAt(event)));
     picture.addEventListener("keydown", (event) => this.#key(event));
-    this.element.addEventListener("wheel", (event) => {
+    this.box.addEventListener("wheel", (event) => {
       if (!event.ctrlKey && !event.metaKey) return;
       event.preventDefault();
       this.#zoom(Math.exp(-event.deltaY / 300));
@@ -320,6 +329,14 @@ function words({ names, letters, left, unit, base, steep }) {
       transform: steep ? `translate(${x + letters / 3} ${y}) rotate(-${SLOPE})` : `translate(${x} ${y})`,
     }, name);
   });
+}
+
+/** The triangle and the tree in it, as lines of a small map. */
+function mapLines(nodes, { n, place }) {
+  const corner = (span) => place(span).join(" ");
+  const triangle = `M${corner({ start: 0, end: 0 })}L${corner({ start: 0, end: n })}L${corner({ start: n, end: n })}`;
+  const lines = treeLines(nodes).map(({ from, to }) => `M${corner(from)}L${corner(to)}`);
+  return [triangle, ...lines].map((path) => ({ path }));
 }
 
 function overlay(nodes, { place, unit }) {

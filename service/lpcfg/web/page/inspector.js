@@ -53,9 +53,11 @@ export class Inspector {
   #overview() {
     const doubts = doubtfulNodes(this.#trees.chosen ?? []);
     const { tokens } = this.#store.now.one;
-    const lead = doubts.length === 0
-      ? "The model is at least 95 % sure of every node."
-      : `The model is less than 95 % sure of ${count(doubts.length, "node")}:`;
+    const isKnown = (this.#trees.chosen ?? []).some(({ probability }) => probability !== null);
+    const lead = doubts.length > 0
+      ? `The model is less than 95 % sure of ${count(doubts.length, "node")}:`
+      : isKnown ? "The model is at least 95 % sure of every node."
+        : "The model gives the nodes of pieces no probabilities.";
     const items = doubts.slice(0, MOST).map((node) => html("li", {}, choice(
       { name: node.label, words: wordsOf(tokens, node.start, node.end), share: node.probability },
       () => this.#trees.reveal(node),

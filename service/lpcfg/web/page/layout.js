@@ -16,6 +16,7 @@ import { fitted, widthOf } from "./type.js";
 const UNIT = 4;
 const MARGIN = 12;
 const WIDEST_FOLDED = 180;
+const WIDEST_WORD = 240;
 
 const LINE = 23;
 const TAG_LINE = 17;
@@ -66,13 +67,18 @@ function blockOf(node, folded) {
     nodes,
     isFolded,
     isTag: last.word !== null,
-    text: isFolded ? fitted(textUnder(last), "word", WIDEST_FOLDED) : last.word,
+    text: drawnText(last, isFolded),
     children: isFolded ? [] : last.children.map((child) => blockOf(child, folded)),
   };
 }
 
-/** All words under a node, in one string. */
-export function textUnder(node) {
+/** The text under a tag, or under a folded node, cut where it is very wide; null elsewhere. */
+export function drawnText(node, isFolded) {
+  if (isFolded) return fitted(textUnder(node), "word", WIDEST_FOLDED);
+  return node.word === null ? null : fitted(node.word, "word", WIDEST_WORD);
+}
+
+function textUnder(node) {
   const words = [];
   const agenda = [node];
   while (agenda.length > 0) {

@@ -78,6 +78,8 @@ const UNASKED = {
 const IN_ADDRESS = ["text", "k", "objective", "rescore", "model", "answer", "view", "sentence",
   "tree", "threshold"];
 const SETTLED = 150;
+/** Longer texts, in characters, are not put into an address. */
+const LONGEST_LINK = 20_000;
 
 /** Create a store whose first `set` notifies all listeners of everything. */
 function build() {
@@ -122,6 +124,7 @@ function keepAddress(store, session) {
   store.on(IN_ADDRESS, () => {
     clearTimeout(timer);
     // browsers allow few changes of the address a second
+    if (store.now.text.length > LONGEST_LINK) return;
     timer = setTimeout(() => history.replaceState(null, "", fragmentOf(store.now)), SETTLED);
   });
   window.addEventListener("hashchange", () => {
@@ -129,6 +132,10 @@ function keepAddress(store, session) {
     session.parse();
   });
   byId("copy-link").addEventListener("click", async () => {
+    if (store.now.text.length > LONGEST_LINK) {
+      byId("link-told").textContent = "This text is too long for a link.";
+      return;
+    }
     const link = new URL(fragmentOf(store.now), location.href).href;
     const told = await copy(link).then(() => "Link copied.", (error) => error.message);
     byId("link-told").textContent = told;

@@ -5,8 +5,8 @@
  * children below it, indented. The result has the shape that layout.js describes.
  */
 
-import { textUnder, widthOfNode } from "./layout.js";
-import { fitted, widthOf } from "./type.js";
+import { drawnText, widthOfNode } from "./layout.js";
+import { widthOf } from "./type.js";
 
 const MARGIN = 10;
 const ROW = 25;
@@ -16,7 +16,6 @@ const GAP = 9;
 const INDENT = 26;
 /** Where the line to the children below leaves a box. */
 const STEM = 9;
-const WIDEST_FOLDED = 260;
 
 /** Place a tree from its root; the children of `folded` ids are not drawn. */
 export function outline(root, folded = new Set()) {
@@ -35,7 +34,7 @@ function place(node, x, drawn) {
   const row = drawn.size.rows;
   const box = boxAt(node, x, row);
   const isFolded = drawn.folded.has(node.id) && node.word === null;
-  const words = isFolded ? fitted(textUnder(node), "word", WIDEST_FOLDED) : node.word;
+  const words = drawnText(node, isFolded);
   const block = {
     isTag: node.word !== null,
     isFolded,

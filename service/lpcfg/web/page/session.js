@@ -56,23 +56,25 @@ export class Session {
       },
     );
     if (rest.length > 0 && this.#store.now.problem === null) await this.#parseRest(text, rest);
-    if (correctionOf(this.#store.now)) await this.#ask(...this.#correcting());
+    if (correctionOf(this.#store.now)) await this.#askBeside("correction", ...this.#correcting());
   }
 
   /** Parse the other pieces of a long text; what has come is shown meanwhile. */
   async #parseRest(text, rest) {
     for (const [number, piece] of rest.entries()) {
       if (this.#store.now.text !== text) return;
+      let isTaken = false; // it is not if it failed, or if something else was asked for
       await this.#ask(
         (signal) => this.#service.parse({ text: piece.text, ...this.#options() }, signal),
         (more, took) => {
+          isTaken = true;
           const { answer, took: before } = this.#store.now;
           const sentences = [...answer.sentences, ...movedBy(more.sentences, piece.start)];
           const whole = number === rest.length - 1;
           this.#take({ ...answer, sentences, whole }, before + took);
         },
       );
-      if (this.#store.now.problem !== null) return;
+      if (!isTaken) return;
     }
   }
 
@@ -120,7 +122,7 @@ export class Session {
     const original = answer.sentences[sentence];
     const before = correctionOf(this.#store.now)
       ?? { steps: [{ constraints: [], tags: {}, sentence: original }], at: 0 };
-    return this.#ask(...this.#correcting(before, wanted, original));
+    return this.#askBeside("correction", ...this.#correcting(before, wanted, original));
   }
 
   /** The request for a corrected sentence, and what becomes of its answer. */
@@ -242,7 +244,7 @@ export class Session {
   /** Repeat the last request. */
   async again() {
     if (this.#store.now.answer?.whole === false || this.#last === null) await this.parse();
-    else await this.#ask(...this.#last);
+    else await this.#askBeside(...this.#last);
   }
 
   /** Cancel all requests in progress. */
@@ -261,7 +263,7 @@ export class Session {
   /** Ask one question of a kind at a time. */
   async #askBeside(kind, question, take) {
     this.#asking.get(kind)?.abort();
-    this.#last = kind === "trees" ? [question, take] : null;
+    this.#last = [kind, question, take];
     const asking = new AbortController();
     this.#asking.set(kind, asking);
     const began = performance.now();
@@ -305,13 +307,12 @@ function impossible({ reason }, wanted) {
     title: "No tree has all of this",
     detail: `Your last step was not taken: ${reason ?? "it has no analysis"}`,
     asked: listed(wanted).length,
-    keeps: true,
   };
 }
 
 function problemOf(error, kind) {
-  // a chart that does not come says nothing of the trees, which stay as they are
-  if (error instanceof Problem) return { ...error.body, keeps: error.body.keeps || kind !== "trees" };
+  // a chart or a correction that does not come says nothing of the trees, which stay as they are
+  if (error instanceof Problem) return { ...error.body, keeps: kind !== "trees" };
   return { title: "This page has a fault", detail: `It says: ${error.message}. Please report it.` };
 }
 

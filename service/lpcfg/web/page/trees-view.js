@@ -156,10 +156,14 @@ export class TreesView {
     const { moved } = this.#store.now;
     if (!moved?.parses.length) return new Map();
     const before = treeOf(moved, moved.parses[0]);
-    return new Map(missingFrom(before, nodes).map((node) => [node.id, MOVED]));
+    const found = missingFrom(before, nodes);
+    const gone = missingFrom(nodes, before).length;
+    byId("moved-told").textContent = `${found.length} new, ${gone} gone`;
+    return new Map(found.map((node) => [node.id, MOVED]));
   }
 
   #unmark() {
+    byId("moved-told").textContent = "";
     if (this.#panes.length === 1 && this.#panes[0].view.marks.size > 0) {
       this.#panes[0].view.mark(new Map());
     }
