@@ -145,7 +145,7 @@ def test_a_sentence_without_a_whole_tree_says_why(reader: Reader) -> None:
 
 def test_a_stale_tree_is_faded_and_told_about(reader: Reader) -> None:
     page = reader.open("The cat sleeps.")
-    faded = page.locator("#analysis.stale .pane")
+    faded = page.locator("#analysis.stale #trees .pane")
     expect(faded).to_have_count(0)
     page.route(
         "**/v1/parse",

@@ -133,12 +133,12 @@ export class ChartView {
     this.#current = this.#groups.has(this.#current) ? this.#current : firstKey(this.#shown);
     this.#groups.get(this.#current)?.group.setAttribute("tabindex", "0");
     this.#minimap.show(plan, mapLines(this.#nodes, plan));
+    this.#minimap.follow(); // where it appears, it takes some of the room
     if (isFirst) {
       // most spans are short and stand at the bottom, near the words
       this.box.scrollLeft = (width - this.box.clientWidth) / 2;
       this.box.scrollTop = height;
     }
-    this.#minimap.follow();
   }
 
   #cell(cell, plan, inTree) {

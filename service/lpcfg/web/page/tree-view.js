@@ -176,8 +176,8 @@ export class TreeView {
     if (!this.#groups.has(this.#current)) this.#current = 0;
     this.#groups.get(this.#current).setAttribute("tabindex", "0");
     this.#minimap.show(this.#drawing, edges);
-    this.light(this.#spot);
-    this.choose(this.#chosen);
+    if (this.#spot !== null) this.light(this.#spot);
+    if (this.#chosen !== null) this.choose(this.#chosen);
   }
 
   #placed() {
@@ -201,6 +201,7 @@ export class TreeView {
       "aria-setsize": siblings.length,
       "aria-posinset": node.place + 1,
       "aria-expanded": node.word === null ? String(!this.#folded.has(node.id)) : null,
+      "aria-selected": "false",
       "aria-label": this.#description(node),
       "data-node": node.id,
       "data-label": node.label,
