@@ -199,7 +199,7 @@ def _likely(
                     return
                 left -= 1
                 [found] = parser.parse([sentence])
-                if found.status != "parsed" or found.parses[0].probability < arguments.least:
+                if found.status != "parsed" or (found.parses[0].probability or 0) < arguments.least:
                     continue
                 tree = normalize(found.parses[0].tree)
                 stree = None if tree is None else binarize(tree, horizontal=1)

@@ -88,7 +88,7 @@ def test_lemma_12_holds_with_the_ratio_where_rules_are_missing(size: int, seed: 
     assert 0 < error(true, estimate, size + 1) <= bound
 
 
-@pytest.mark.parametrize("name", ["two levels, m from 1 to 3", "two sizes", "one level"])
+@pytest.mark.parametrize("name", ["two levels, m from 1 to 3", "two sizes", "many roots"])
 def test_tolerances_use_up_what_the_lemmas_allow(name: str) -> None:
     """Lemma 15 with the tolerances gives x for κ, for ρΔ and for δ', of which half is Ω's."""
     moments = ExactMoments.of(Known(name).tables).scaled()
