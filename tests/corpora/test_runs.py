@@ -112,12 +112,13 @@ def test_the_manifest_tells_inputs_options_and_counts(
     ("name", "content"),
     [
         ("a.txt", b"The dog barked.\n"),
-        ("a.txt.gz", gzip.compress(b"The dog barked.\n")),
+        ("a.txt.gz", gzip.compress(b"The dog barked.\n", mtime=0)),
         ("a.txt.zst", zstd.compress(b"The dog barked.\n")),
         ("a.jsonl", b'{"id": "x", "text": "The dog barked."}\n'),
         ("a.conllu", b"".join(b"%d\t%s%s\n" % (k + 1, w, b"\t_" * 8)
                               for k, w in enumerate((b"The", b"dog", b"barked", b".")))),
     ],
+    ids=["text", "gzip", "zstd", "json lines", "conllu"],
 )  # fmt: skip
 def test_inputs_of_all_kinds_give_the_same_tree(
     name: str, content: bytes, store: str, tmp_path: Path
