@@ -15,6 +15,7 @@ import json
 import os
 import random
 import resource
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -115,7 +116,7 @@ def overhead(arguments: argparse.Namespace, folder: Path) -> Record:
         "sentences": sentences,
         "direct_cpu_seconds": round(direct, 2),
         "overhead": [round(ratio - 1, 4) for ratio in ratios],
-        "mean_overhead": round(sum(ratios) / len(ratios) - 1, 4),
+        "median_overhead": round(statistics.median(ratios) - 1, 4),
     }
 
 

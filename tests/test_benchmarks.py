@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from benchmarks import estimators, spectral_tables, tagging, variants
+from benchmarks import corpora, estimators, spectral_tables, tagging, variants
 from benchmarks.estimators import CLIMBING, DEFAULT, LATENT
 from benchmarks.page import put
 from benchmarks.spectral_tables import DIVIDED, SIGNED, VARIANTS, WHOLE, Signed
@@ -177,3 +177,24 @@ def test_the_papers_em_takes_nineteen_times_as_long_as_spectral() -> None:
     """NAACL 2013, section 4.2: "a factor of almost 19", for m = 32."""
     em, spectral = (estimators.PAPER_MINUTES[name][32] for name in ("em", "spectral"))
     assert 18.5 < em / spectral < 19
+
+
+@pytest.mark.parametrize(
+    ("tasks", "workers", "expected"),
+    [
+        ([2.0, 2.0, 2.0, 2.0], 1, 10.0),  # 2 s until it starts, then one after the other
+        ([2.0, 2.0, 2.0, 2.0], 2, 6.0),
+        ([1.0, 1.0, 8.0], 3, 10.0),  # nobody helps with the longest
+        ([8.0, 1.0, 1.0], 2, 10.0),
+    ],
+)
+def test_a_simulated_run_ends_with_its_last_worker(
+    tasks: list[float], workers: int, expected: float
+) -> None:
+    assert corpora.makespan(iter(tasks), workers, 2.0, 0.0) == expected
+
+
+def test_a_simulated_coordinator_hands_out_one_task_at_a_time() -> None:
+    """A thousand workers do tasks of 1 s no faster than they are handed out."""
+    took = corpora.makespan(iter([1.0] * 1000), 1000, 0.0, 0.01)
+    assert took == pytest.approx(1000 * 0.01 + 1.0)

@@ -9,6 +9,7 @@ import fsspec
 import pytest
 from distributed import LocalCluster
 
+from lpcfg.cli import main
 from lpcfg.corpora.job import Job
 from lpcfg.corpora.run import find, run
 from lpcfg.corpora.scheduler import Cluster
@@ -56,6 +57,17 @@ def test_a_scheduler_changes_no_byte(threads: str, store: str, texts: Path, tmp_
     assert files(tmp_path / "there") == files(tmp_path / "here")
     again = run(asked, documents, lambda job: Cluster(job, threads), lambda _: None, mix=False)
     assert (again.progress.documents, again.progress.skipped) == (0, 9)
+
+
+def test_the_command_takes_a_scheduler(
+    threads: str, store: str, texts: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["parse", "small", str(texts / "0.txt"), "--store", store]
+    options = ["--out", str(tmp_path / "out"), "--scheduler", threads]
+    assert main([*command, *options]) == 0
+    assert capsys.readouterr().out == "1 documents, 2 sentences\n"
+    assert main([*command, *options, "--jobs", "2"]) == 2
+    assert "the scheduler has workers: omit one" in capsys.readouterr().err
 
 
 def test_inputs_model_and_outputs_may_all_be_on_s3(threads: str, bucket: str) -> None:
