@@ -240,11 +240,11 @@ def task_seconds(model: str, folder: Path, documents: int) -> list[float]:
     worker = Worker(job)
     found = find([str(folder / "in")], None, job.out)
     seconds = []
-    for document in found:
+    for document in [found[0], *found]:  # the first one compiles kernels, and is left out
         begun = time.process_time()
         worker.do(ParseDocuments((document,)))
         seconds.append(time.process_time() - begun)
-    return seconds
+    return seconds[1:]
 
 
 def makespan(tasks: Iterator[float], workers: int, start: float, hand_out: float) -> float:
