@@ -101,7 +101,8 @@ def overhead(arguments: argparse.Namespace, folder: Path) -> Record:
                 sentences += 1
         direct = time.process_time() - begun
         job = job_of(arguments.model, folder / f"out{turn}")
-        crew.seconds, crew.worker = 0.0, Worker(job)
+        # the same parser as before: a new one would have to look every word up again
+        crew.seconds, crew.worker.job, crew.worker.folder = 0.0, job, open_folder(job.out)
         run(
             job,
             find([str(folder / "in")], None, job.out),
