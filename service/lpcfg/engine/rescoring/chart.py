@@ -97,6 +97,9 @@ def inside_outside(
 ) -> tuple[float, Doubles, Doubles]:
     """Compute log Z, and the posteriors of items and edges under p(d) ∝ exp of a derivation's
     scores.
+
+    The recursion is written once more beside those of `pruned.kernels`, because scores are one
+    number each and have no bound: sums are of logs, without vectors, terms or exponents.
     """
     items = len(chart.symbol)
     inside = np.empty(items)

@@ -20,7 +20,9 @@ r = R α of the right child, and u = P β of the parent,
 
 and the expected counts of P, L and R are these products with P∘β, L∘α and R∘α in place of u, ℓ, r.
 
-The M-step divides, and smooths as the other estimators do (see `maximised`).
+The recursion is written once more beside those of the engine, because a given tree has one rule
+and one split a node, so that there is no chart, and because counts of terms are needed instead of
+posteriors. The M-step divides, and smooths as the other estimators do (see `maximised`).
 """
 
 from collections.abc import Callable
