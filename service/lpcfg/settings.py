@@ -161,6 +161,11 @@ class Settings(BaseSettings):
         description="addresses or networks of proxies whose X-Forwarded-For is believed, with "
         "commas between them; without it a client is who connects",
     )
+    cors_origins: Annotated[tuple[str, ...] | None, NoDecode] = Field(
+        None,
+        description="origins of other sites' pages that may ask, with commas between them, or *; "
+        "without it only the service's own page may",
+    )
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         "info", description="lowest level that is logged; requests have the level info"
     )
@@ -174,7 +179,7 @@ class Settings(BaseSettings):
         None, description="file of hashed keys that may reload models; without it, no key may"
     )
 
-    @field_validator("models", "proxies", mode="before")
+    @field_validator("models", "proxies", "cors_origins", mode="before")
     @classmethod
     def _split(cls, value: object) -> object:
         return tuple(value.replace(",", " ").split()) if isinstance(value, str) else value

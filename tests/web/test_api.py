@@ -1,5 +1,6 @@
 """Every endpoint answers what the parser says, in the shapes the schemas document."""
 
+import gzip
 import json
 import re
 from pathlib import Path
@@ -406,3 +407,41 @@ def test_metrics_tell_whether_the_service_is_ready(store: Path) -> None:
         assert "\nlpcfg_ready 1.0\n" in client.get("/metrics").text
         service.drain(1.0)
         assert "\nlpcfg_ready 0.0\n" in client.get("/metrics").text
+
+
+def test_large_answers_are_compressed_for_who_asks(client: TestClient) -> None:
+    request = {"sentences": ["The dog saw a cat."] * 20}
+    plain = client.post("/v1/parse", json=request, headers={"accept-encoding": "identity"})
+    small = client.post("/v1/parse", json=request, headers={"accept-encoding": "gzip"})
+    assert small.headers["content-encoding"] == "gzip"
+    assert small.json() == plain.json()
+    assert "content-encoding" not in plain.headers
+    assert int(small.headers["content-length"]) * 4 < int(plain.headers["content-length"])
+
+
+def test_bodies_may_be_compressed_within_the_limit(serve: Serve) -> None:
+    headers = {"content-type": "application/json", "content-encoding": "gzip"}
+    with serve(max_body_bytes=1000) as client:
+
+        def post(body: bytes, **more: str) -> tuple[int, str]:
+            answer = client.post("/v1/parse", content=body, headers={**headers, **more})
+            return answer.status_code, answer.json().get("type", "")
+
+        assert post(gzip.compress(b'{"text": "It is."}'))[0] == 200
+        bomb = gzip.compress(b'{"text": "' + b"a" * 100_000 + b'"}')
+        assert len(bomb) < 1000
+        assert post(bomb) == (413, "/docs#problem-body-limit")
+        assert post(b"{}") == (422, "/docs#problem-content")
+        assert post(b"{}", **{"content-encoding": "br"}) == (415, "/docs#problem-media-type")
+
+
+def test_pages_of_other_sites_may_ask_where_they_are_named(serve: Serve) -> None:
+    asked = {"origin": "https://a.example", "access-control-request-method": "POST"}
+    with serve(cors_origins=("https://a.example",)) as client:
+        assert client.options("/v1/parse", headers=asked).status_code == 200
+        answer = client.post("/v1/parse", json={"text": "It is."}, headers=asked)
+        assert answer.headers["access-control-allow-origin"] == "https://a.example"
+        other = client.get("/v1/models", headers={"origin": "https://b.example"})
+        assert "access-control-allow-origin" not in other.headers
+    with serve() as client:
+        assert client.options("/v1/parse", headers=asked).status_code == 405

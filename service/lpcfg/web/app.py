@@ -18,6 +18,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from fastapi import FastAPI
+from starlette.middleware.cors import CORSMiddleware
 from starlette.types import ASGIApp
 from threadpoolctl import threadpool_limits
 
@@ -69,6 +70,14 @@ def create_app(settings: Settings) -> FastAPI:
         app.include_router(router)
     app.router.routes += [reference.route(app), *page_routes()]
     problems.install(app)
+    if settings.cors_origins:
+        app.add_middleware(
+            CORSMiddleware,
+            allow_origins=settings.cors_origins,
+            allow_methods=("GET", "HEAD", "POST"),
+            allow_headers=("*",),
+            expose_headers=("X-Request-ID", "Retry-After"),
+        )
     return app
 
 

@@ -1,7 +1,9 @@
 """Read requests: check the key, check that there is room, and read JSON safely."""
 
 import asyncio
+import gzip
 import re
+import zlib
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -24,6 +26,8 @@ _JSON_TYPE = re.compile(r"application/(?:[\w.-]+\+)?json\s*(?:;.*)?", re.IGNOREC
 
 
 LARGE = 1 << 14  # bytes of a body that is read off the event loop: others wait a millisecond
+_WORTH = 1024  # bytes of an answer that is compressed
+_GZIP = 31  # what zlib calls gzip, with any window
 
 
 class JsonRequest(Request):
@@ -62,7 +66,8 @@ class JsonRequest(Request):
                     raise too_large(len(body), most)
         except ClientDisconnect:
             raise Stopped("expected the rest of the body, got a closed connection") from None
-        return bytes(body)
+        encoding = self.headers.get("content-encoding", "identity").lower()
+        return bytes(body) if encoding == "identity" else _expanded(bytes(body), encoding, most)
 
 
 def _read(body: bytes, settings: Settings) -> Any:
@@ -84,9 +89,36 @@ class GuardedRoute(APIRoute):
             if self.body_field is not None:
                 # Errors raised here become problems. FastAPI would answer 400 without a reason.
                 await json_request.json()
-            return await handle(json_request)
+            return await _compressed(await handle(json_request), request)
 
         return guarded
+
+
+def _expanded(body: bytes, encoding: str, most: int) -> bytes:
+    """Expand a compressed body, no further than the limit."""
+    if encoding != "gzip":
+        raise Refused(
+            "media-type",
+            f"expected the content-encoding gzip or none, got {encoding!r}: send one of them",
+        )
+    try:
+        found = zlib.decompressobj(_GZIP).decompress(body, most + 1)
+    except zlib.error as error:
+        raise InputError(f"expected a body in gzip, got something else ({error})") from None
+    if len(found) > most:
+        raise too_large(len(found), most)
+    return found
+
+
+async def _compressed(answer: Response, request: Request) -> Response:
+    """Compress an answer that is worth it, off the event loop, for a client that can read it."""
+    body = getattr(answer, "body", b"")
+    if len(body) >= _WORTH and "gzip" in request.headers.get("accept-encoding", ""):
+        answer.body = await asyncio.to_thread(gzip.compress, body, 1)
+        answer.headers["content-encoding"] = "gzip"
+        answer.headers["content-length"] = str(len(answer.body))
+        answer.headers["vary"] = "Accept-Encoding"
+    return answer
 
 
 def too_large(size: int, most: int) -> LimitError:

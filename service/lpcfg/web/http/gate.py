@@ -33,6 +33,8 @@ class Gate:
         if scope["method"] != "POST" or scope["path"] not in self._paths:
             return None
         service = self._service
+        if service.settings.cors_origins and any(name == b"origin" for name, _ in scope["headers"]):
+            return None  # a page reads a refusal with the application's headers alone
         record = service.record(scope)
         record.endpoint = scope["path"]
         try:
