@@ -1,6 +1,7 @@
 """The OpenAPI description: valid, complete, and what the service does."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import jsonschema
@@ -36,6 +37,17 @@ def test_every_failure_is_described_as_a_problem(api: Any) -> None:
         for answer in failures.values():
             assert answer["content"] == {"application/problem+json": schema}
     assert "HTTPValidationError" not in api["components"]["schemas"]
+
+
+def test_keys_are_described_where_they_are_asked_for(serve: Serve, tmp_path: Path) -> None:
+    file = tmp_path / "keys"
+    file.write_text(f"ann {'a' * 64}\n")
+    for settings in ({}, {"api_keys_file": file}, {"admin_keys_file": file}):
+        with serve(**settings) as client:
+            api = client.get("/openapi.json").json()
+        secured = {path for _, path, operation in operations(api) if "security" in operation}
+        assert ("/v1/parse" in secured) is ("api_keys_file" in settings)
+        assert ("/v1/models/{name}/reload" in secured) is ("admin_keys_file" in settings)
 
 
 def examples_of(api: Any, content: Any) -> list[Any]:

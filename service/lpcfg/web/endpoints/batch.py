@@ -19,7 +19,7 @@ from starlette.types import Receive, Scope, Send
 
 from lpcfg.errors import InputError, LimitError, LpcfgError
 from lpcfg.parsing.results import Options
-from lpcfg.protocol.schemas import SentenceInput
+from lpcfg.protocol.schemas import Problem, SentenceInput
 from lpcfg.web.endpoints import inputs
 from lpcfg.web.endpoints.tasks import Answer, encoded, parse_task
 from lpcfg.web.http.bodies import LARGE, read_json
@@ -43,6 +43,13 @@ _ENDING = Refused(
 )
 
 Answering = asyncio.Task[bytes]
+
+
+@dataclass(frozen=True)
+class _Late:
+    """Lines that came too late to be begun before the service ends."""
+
+    lines: int
 
 
 class LinesResponse(StreamingResponse):
@@ -82,11 +89,14 @@ class Batch:
 
     async def answers(self) -> AsyncIterator[bytes]:
         """Yield one answer for each line of the request's body, in order, as soon as it is done."""
-        ahead = asyncio.Queue[Answering | None](_AHEAD * self.service.settings.threads)
+        ahead = asyncio.Queue[Answering | bytes | None](_AHEAD * self.service.settings.threads)
         reading = asyncio.create_task(self._read(ahead))
         watching = asyncio.create_task(self._watch(reading))
         try:
             while (answering := await ahead.get()) is not None:
+                if isinstance(answering, bytes):
+                    yield answering
+                    continue
                 await asyncio.wait([answering])
                 if answering.cancelled():
                     return
@@ -111,10 +121,13 @@ class Batch:
         for task in self.under_way:
             task.cancel()
 
-    async def _read(self, ahead: "asyncio.Queue[Answering | None]") -> None:
+    async def _read(self, ahead: "asyncio.Queue[Answering | bytes | None]") -> None:
         """Start each line as it arrives. Cancel all of them if the client disconnects."""
         with suppress(ClientDisconnect):
             async for number, line in _lines(self.request, self.service):
+                if isinstance(line, _Late):
+                    await ahead.put(self._too_late(number, line.lines))
+                    continue
                 answering = asyncio.create_task(self._answer(number, line))
                 self.under_way.add(answering)
                 answering.add_done_callback(self.under_way.discard)
@@ -124,6 +137,12 @@ class Batch:
         self._cancel()
         with suppress(asyncio.QueueFull):
             ahead.put_nowait(None)
+
+    def _too_late(self, number: int, lines: int) -> bytes:
+        """Write the problem that lines from this one on are not begun any more."""
+        told = {"model": self.served.version, "problem": _dumped(problem_of(_ENDING))}
+        after = encoded(told)[1:] + b"\n"
+        return b"".join(b'{"line":%d,' % one + after for one in range(number, number + lines))
 
     async def _answer(self, number: int, line: bytes | LpcfgError) -> bytes:
         told = {"line": number, "model": self.served.version}
@@ -135,7 +154,7 @@ class Batch:
             fault = problem_of_validation([_under_line(dict(one)) for one in error.errors()])
         else:
             return json.dumps(told)[:-1].encode() + b', "sentence": ' + sentence + b"}\n"
-        return encoded({**told, "problem": fault.model_dump(exclude_none=True)}) + b"\n"
+        return encoded({**told, "problem": _dumped(fault)}) + b"\n"
 
     async def _sentence(self, line: bytes | LpcfgError) -> bytes:
         if isinstance(line, LpcfgError):
@@ -162,6 +181,10 @@ class Batch:
         return answer.body
 
 
+def _dumped(fault: Problem) -> dict[str, Any]:
+    return fault.model_dump(exclude_none=True)
+
+
 def _under_line(error: Mapping[str, Any]) -> dict[str, Any]:
     """Return the error with its pointer made relative to the line instead of the body."""
     return {**error, "loc": ("body", *error["loc"])}
@@ -169,7 +192,7 @@ def _under_line(error: Mapping[str, Any]) -> dict[str, Any]:
 
 async def _lines(
     request: Request, service: Service
-) -> AsyncIterator[tuple[int, bytes | LpcfgError]]:
+) -> AsyncIterator[tuple[int, bytes | LpcfgError | _Late]]:
     """Yield the numbered lines of a body. A line that cannot be answered is an error in its place.
 
     The last one is an error, too, if the client stops sending, or the service must end.
@@ -182,10 +205,15 @@ async def _lines(
             yield number, chunk
             return
         *ended, rest = chunk.split(b"\n")
-        for piece in ended:
+        for at, piece in enumerate(ended):
+            if _is_late(service):
+                late = len(ended) - at
+                yield number, _Late(late)
+                number, length = number + late, 0
+                kept.clear()
+                break
             length += len(piece)
-            whole = bytes(kept) + piece
-            yield number, _ENDING if _is_late(service) else _checked(whole, length, longest)
+            yield number, _checked(bytes(kept) + piece, length, longest)
             number, length = number + 1, 0
             kept.clear()
         length += len(rest)

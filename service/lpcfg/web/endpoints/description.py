@@ -1,7 +1,7 @@
 """Complete the OpenAPI description that FastAPI makes: problems, limits, and what it cannot say.
 
 FastAPI lists a problem as JSON, adds answers that this service never gives, and knows nothing of
-limits that are settings.
+limits that are settings, nor whether keys are asked for.
 """
 
 from collections.abc import Iterator
@@ -15,12 +15,16 @@ from lpcfg.web.http.problems import MEDIA_TYPE
 
 Json = dict[str, Any]
 _OTHERS = ("HTTPValidationError", "ValidationError")  # FastAPI's own problems
+_RELOAD = "/v1/models/{name}/reload"
 _PROBLEM = {"schema": {"$ref": "#/components/schemas/Problem"}}
 
 
 def described(api: Json, settings: Settings) -> Json:
     """Complete a description, in place, for a service with these settings."""
-    for operation in _operations(api):
+    for path, operation in _operations(api):
+        file = settings.admin_keys_file if path == _RELOAD else settings.api_keys_file
+        if file is None:
+            operation.pop("security", None)
         for status, answer in [*operation["responses"].items()]:
             content = answer.get("content", {})
             if MEDIA_TYPE in content:
@@ -47,9 +51,10 @@ def _schemas_of(model: type[BaseModel]) -> Json:
     return {**schema.pop("$defs", {}), model.__name__: schema}
 
 
-def _operations(api: Json) -> Iterator[Json]:
-    for methods in api["paths"].values():
-        yield from methods.values()
+def _operations(api: Json) -> Iterator[tuple[str, Json]]:
+    for path, methods in api["paths"].items():
+        for operation in methods.values():
+            yield path, operation
 
 
 def _limit(members: Json, settings: Settings) -> None:
