@@ -110,7 +110,7 @@ def test_a_full_service_refuses_without_running_the_application(full: Service) -
         assert not wire.closed
 
     assert asked(full, ask) == []
-    text = full.metrics.text([]).decode()
+    text = full.metrics.text(full.models).decode()
     assert 'lpcfg_requests_total{endpoint="/v1/parse",status="503"} 2.0' in text
 
 
@@ -160,7 +160,7 @@ def test_answers_of_the_connection_itself_are_named_and_counted(
         assert wire.closed
 
     assert asked(full, ask) == []
-    text = full.metrics.text([]).decode()
+    text = full.metrics.text(full.models).decode()
     assert f'lpcfg_requests_total{{endpoint="other",status="{status}"}} 1.0' in text
 
 
