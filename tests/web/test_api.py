@@ -401,7 +401,7 @@ def test_numbers_come_back_as_they_were_computed(client: TestClient, parser: Par
 def test_metrics_tell_whether_the_service_is_ready(store: Path) -> None:
     app = create_app(Settings(model="small", model_store=str(store)))
     service = app.state.service
-    assert "\nlpcfg_ready 0.0\n" in service.metrics.text([]).decode()
+    assert "\nlpcfg_ready 0.0\n" in service.metrics.text(service.models).decode()
     with TestClient(app) as client:
         wait_until_ready(client)
         assert "\nlpcfg_ready 1.0\n" in client.get("/metrics").text
