@@ -315,6 +315,8 @@ class SimilarityRequest(_Request):
 class TensorInput(BaseModel):
     """A tensor of a request. Without `data`, its strings follow the JSON in binary form."""
 
+    model_config = ConfigDict(strict=True)
+
     name: str = Field(examples=["text"])
     datatype: str = Field(examples=["BYTES"])
     shape: list[int] = Field(examples=[[2]])
