@@ -34,6 +34,8 @@ const LABELS = {
   HEADING: "the heading of a section",
   CAPTION: "the caption of a figure or a table",
   CIT: "a citation",
+  EDITED: "what a speaker takes back",
+  ROOT: "the top of a tree of several constituents, rarely",
 };
 
 const TAGS = {
@@ -83,6 +85,13 @@ const TAGS = {
   $: "currency",
   "-LRB-": "opening bracket",
   "-RRB-": "closing bracket",
+  "-LSB-": "opening square bracket",
+  "-RSB-": "closing square bracket",
+  NFP: "punctuation that is superfluous",
+  XX: "a word that the annotators could not classify",
+  CODE: "a mark of transcription, or a sign that is like one",
+  SU: "the end of a stretch of speech",
+  NP: "a slip of the annotators, on a few words",
 };
 
 /** What a label or tag means; null where this page does not know it. */
