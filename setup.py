@@ -1,4 +1,4 @@
-"""Put the default model into what is built; all else about the package is in pyproject.toml."""
+"""Put the default models into what is built; all else about the package is in pyproject.toml."""
 
 import shutil
 from pathlib import Path
@@ -7,11 +7,11 @@ from setuptools import setup
 from setuptools.command.build_py import build_py
 
 MODELS = Path(__file__).resolve().parent / "model_store"
-DEFAULT = "en"
+DEFAULTS = ("en", "en-dep")
 
 
 class BuildWithModel(build_py):
-    """Copies the newest version of the default model to where `lpcfg.load` looks for it.
+    """Copies the newest versions of the default models to where `lpcfg.load` looks for them.
 
     A checkout in use (`pip install --editable`) has its models beside the code, and an image has
     them in a layer of its own: there is no folder of models while the package is built for it.
@@ -21,11 +21,12 @@ class BuildWithModel(build_py):
         super().run()
         if self.editable_mode or not MODELS.is_dir():
             return
-        versions = [one for one in (MODELS / DEFAULT).iterdir() if one.name.isdecimal()]
-        newest = max(versions, key=lambda one: int(one.name))
-        target = Path(self.build_lib, "lpcfg", "model_store", DEFAULT)
-        shutil.rmtree(target, ignore_errors=True)
-        shutil.copytree(newest, target / newest.name)
+        for name in DEFAULTS:
+            versions = [one for one in (MODELS / name).iterdir() if one.name.isdecimal()]
+            newest = max(versions, key=lambda one: int(one.name))
+            target = Path(self.build_lib, "lpcfg", "model_store", name)
+            shutil.rmtree(target, ignore_errors=True)
+            shutil.copytree(newest, target / newest.name)
 
 
 setup(cmdclass={"build_py": BuildWithModel})

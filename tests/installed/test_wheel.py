@@ -36,13 +36,15 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return built
 
 
-def test_the_wheel_has_the_newest_default_model_alone(wheel: Path) -> None:
-    newest = max((ROOT / "model_store" / "en").glob("[0-9]*"), key=lambda one: int(one.name))
+def test_the_wheel_has_the_newest_default_models_alone(wheel: Path) -> None:
+    expected = {}
+    for name in ("en", "en-dep"):
+        versions = (ROOT / "model_store" / name).glob("[0-9]*")
+        newest = max(versions, key=lambda one: int(one.name))
+        folder = f"lpcfg/model_store/{name}/{newest.name}"
+        expected |= {f"{folder}/{one.name}": one for one in newest.iterdir()}
     with zipfile.ZipFile(wheel) as archive:
         models = {name for name in archive.namelist() if "/model_store/" in name}
-        expected = {
-            f"lpcfg/model_store/en/{newest.name}/{one.name}": one for one in newest.iterdir()
-        }
         assert models == set(expected)
         for name, file in expected.items():
             assert archive.read(name) == file.read_bytes()
