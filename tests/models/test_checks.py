@@ -155,7 +155,7 @@ def test_a_network_whose_scores_may_overflow_is_refused() -> None:
 FIELDS: list[tuple[str, str, object, str]] = [
     ("full", "symbols", ["S", "S"], "at least 1 texts, all different, found 2, 1 of them"),
     ("full", "symbols", "SNV", "a list of texts, found 'SNV'"),
-    ("full", "symbols", ["|".join("S" * 99), "A"], "at most 64 labels in a chain, found 99"),
+    ("full", "symbols", ["|".join("S" * 1001), "A"], "at most 1000 labels in a chain, found 1001"),
     ("full", "symbols", ["S", "A B"], "no white space, no parentheses, none empty, found 'A B'"),
     ("full", "symbols", ["S", "A||B"], "no white space, no parentheses, none empty, found"),
     ("full", "n_internal", True, "a whole number from 0 to .*, found True"),

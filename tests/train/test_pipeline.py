@@ -112,7 +112,8 @@ def test_a_published_model_comes_back_with_its_configuration(tmp_path: Path) -> 
     stored = load("small", tmp_path)
     facts = stored.manifest["facts"]
     assert isinstance(facts, Mapping)
-    assert facts["treebank"] == {"fingerprint": read_forest(SMALL).fingerprint, "licence": "CC0"}
+    fingerprint = read_forest(SMALL).fingerprint
+    assert facts["treebank"] == {"fingerprint": fingerprint, "licence": "CC0", "left_out": []}
     configuration = facts["configuration"]
     configuration["members"] = [
         {key: value for key, value in one.items() if value is not None}

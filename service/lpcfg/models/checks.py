@@ -21,7 +21,7 @@ MOST_SYMBOLS = 1 << 15
 """The coarse pass has a table of all pairs of symbols: 4 GiB at this number."""
 MOST_COUNTED = 1 << 53
 """Counts are summed as float64 as well, which holds whole numbers up to here."""
-LONGEST_CHAIN = 64
+LONGEST_CHAIN = 1000
 """Labels of a unary chain, each of which is a level of the tree in an answer."""
 _SYMBOL = re.compile(r"@[^\s()]*|[^\s()|]+(\|[^\s()|]+)*")
 """A chain of labels, or a symbol of binarization, which is no label."""
@@ -234,7 +234,7 @@ def _check_optional(
 ) -> None:
     described = parts.described
     if "fallback" in described:
-        coarser = parts.strings("fallback", least=1)
+        coarser = parts.strings("fallback", least=0)
         own = (*coarser, *symbols[internal:])
         rules = parts.numbers("fallback.rules", "I32", (None, 3), 0, len(own) - 1)
         _check_coarse(parts, "fallback.", rules, own, len(tags))

@@ -147,11 +147,12 @@ def read_forest(
 def _sound(
     named: Sequence[tuple[int, str, str]], max_depth: int
 ) -> tuple[list[tuple[int, str, str]], list[TreebankError]]:
-    """Return texts without their malformed trees, and an error for each of these."""
+    """Return texts without their malformed trees, where any are left, and an error for each."""
     sound, faults = [], []
     for at, name, text in named:
         kept, found = without_malformed(text, source=name, max_depth=max_depth)
-        sound.append((at, name, kept))
+        if kept.strip():
+            sound.append((at, name, kept))
         faults += found
     return sound, faults
 
@@ -162,10 +163,9 @@ def _coded_pieces(
     """Code texts piece by piece; return the parts, and of which source each is."""
     pieces, source_of = [], []
     for at, _, text in named:
-        if text.strip():
-            for piece in _pieces(text):
-                pieces.append(piece)
-                source_of.append(at)
+        for piece in _pieces(text):
+            pieces.append(piece)
+            source_of.append(at)
     return _mapped(code, pieces, workers), source_of
 
 

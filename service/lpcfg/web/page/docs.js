@@ -100,12 +100,14 @@ async function command(form) {
   }
 }
 
-/** Fill in the name of a model that is served, where a path needs one. */
+/** Fill in the name and the version of a model that is served, where a path needs them. */
 async function nameModels() {
-  const inputs = document.querySelectorAll("[data-in='path'][name='name']");
   try {
     const { models } = await (await fetch("/v1/models")).json();
-    for (const input of inputs) input.value ||= models[0].name;
+    for (const member of ["name", "version"]) {
+      const inputs = document.querySelectorAll(`[data-in='path'][name='${member}']`);
+      for (const input of inputs) input.value ||= models[0][member];
+    }
   } catch {
     // a service that wants a key, or that starts: the reader can write the name
   }
