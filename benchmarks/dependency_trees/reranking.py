@@ -149,4 +149,4 @@ def learn(
 
 
 BASE_WEIGHT = 10.0
-"""What the base score weighs before anything is learned, in units of its spread."""
+"""The weight of the base score before anything is learned, in units of its spread."""

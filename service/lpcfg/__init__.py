@@ -79,7 +79,7 @@ _HOMES = {
     "TrainingConfig": "lpcfg.train.config",
     "Tree": "lpcfg.trees.tree",
 }
-"""Where public names live; all others are in lpcfg.errors."""
+"""The modules of public names; those not listed are in lpcfg.errors."""
 
 
 def __getattr__(name: str) -> Any:

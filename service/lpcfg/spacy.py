@@ -34,7 +34,7 @@ from lpcfg.parsing.results import Sentence
 from lpcfg.parsing.sentences import sentences_in
 
 KEY = "lpcfg"
-"""Where a document keeps its parses: plain values, so that documents can be stored."""
+"""The key under which a document keeps its parses: plain values, so that it can be stored."""
 
 
 @Language.factory("lpcfg", default_config={"model": "en", "store": None})

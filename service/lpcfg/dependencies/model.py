@@ -19,7 +19,7 @@ from lpcfg.models.store.versions import Stored
 
 _OPERATORS = ("c_one", "c_inf", "up", "d", "words")
 KIND = "dependencies"
-"""What the manifest's facts say of a model under `kind`."""
+"""The `kind` of these models in the facts of a manifest."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -24,7 +24,7 @@ from lpcfg.trees.tree import Tree
 
 _TINY = 1e-300
 ROUNDING = 2e-4
-"""What float32 may do to log p(x): five times the largest error on 24 sentences of gum/dev."""
+"""The error of log p(x) in float32: five times the largest on 24 sentences of gum/dev."""
 # Square brackets keep their own spelling, as in the treebanks.
 _SPELLED_OUT = str.maketrans({"(": "-LRB-", ")": "-RRB-", "{": "-LCB-", "}": "-RCB-"})
 

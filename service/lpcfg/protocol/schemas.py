@@ -29,9 +29,9 @@ Text = Annotated[str, Field(examples=["The cat sat on the mat."])]
 
 
 MOST_FAULTS = 16
-"""So many things that are wrong with a request are told at most."""
+"""The most faults of a request that an answer lists."""
 MOST_SPANS = 1000
-"""So many spans or constraints may be given: a sentence of 200 tokens has 20,100 spans."""
+"""The most spans or constraints in a request: a sentence of 200 tokens has 20,100 spans."""
 WRONG = "wrong"
 """The type of a validation error that carries its own expectation and cure, and perhaps `got`."""
 

@@ -12,7 +12,7 @@ from lpcfg.models.store.versions import Stored
 from lpcfg.sequences.kernel import rules_of
 
 KIND = "tags"
-"""What the manifest's facts say of a model under `kind`."""
+"""The `kind` of these models in the facts of a manifest."""
 
 
 def to_bundle(model: Model, *, facts: Mapping[str, object], card: str) -> Bundle:

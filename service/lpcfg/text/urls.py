@@ -6,7 +6,7 @@ from typing import Any
 from lpcfg.errors import InputError
 
 _EXTRAS = {"s3": "s3", "s3a": "s3", "zst": "zst", "parquet": "parquet", "scheduler": "distributed"}
-"""What needs a package that the base install lacks, and the extra of lpcfg that has it."""
+"""Extras of lpcfg by what they are for: URL schemes, endings of files, and options."""
 
 
 def is_url(source: object) -> bool:

@@ -25,7 +25,7 @@ from lpcfg.sequences.tagger import SequenceTagger
 from lpcfg.web.http.problems import Refused
 
 Other = TypeVar("Other", DependencyParser, SequenceTagger)
-"""What answers for a model of another kind."""
+"""A parser of another kind of model, which answers in place of the constituency parser."""
 _SOON = 2.0  # seconds after which a client may ask a starting service again
 _log = structlog.get_logger("lpcfg.web")
 

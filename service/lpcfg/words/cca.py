@@ -34,7 +34,7 @@ class Options:
     dimensions: int = 100
     method: Method = "one-step"
     square_roots: bool = True
-    """Whether counts enter by their square roots (κ = ½) or as they are (κ = 1)"""
+    """True if counts enter by their square roots (κ = ½), False as they are (κ = 1)"""
     rates: tuple[float, ...] = (0.5,)
     """Of LR-MVL's exponential smooths, in (0, 1]"""
     rounds: int = 2

@@ -46,7 +46,7 @@ class Posteriors:
     negative: int
     """How many members gave a negative p(x)."""
     rescored: bool = False
-    """Whether items and edges have the rescoring layer's posteriors in place of votes."""
+    """True if items and edges have the rescoring layer's posteriors in place of votes."""
 
     @property
     def clipped_mass(self) -> float:

@@ -12,7 +12,7 @@ from lpcfg.grammar.tables import Doubles, Ints, Longs, Singles
 from lpcfg.train.rescoring.charts import Charts, Record
 
 MARGIN = np.float32(0.6)
-"""What every item outside the target scores more while learning: .1 to .2 F1."""
+"""Added to the score of every item outside the target while learning; worth .1 to .2 F1."""
 LEAST_GRADIENT = 1e-3
 """Items and edges with a smaller gradient teach nothing worth the time."""
 

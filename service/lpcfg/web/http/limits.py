@@ -7,7 +7,7 @@ from lpcfg.errors import LimitError
 from lpcfg.settings import Settings
 
 MOST_CONSTRAINTS = 10_000
-"""So many constraints may all sentences of a request have together."""
+"""The most constraints of all sentences of a request together."""
 
 
 def check_count(what: str, given: int, most: int, pointer: str) -> None:

@@ -42,9 +42,9 @@ class Record:
     flags: str
     """Flags of the trace (W3C trace context)."""
     address: str = ""
-    """Where the request comes from."""
+    """The address that the request comes from."""
     client: str = ""
-    """Whose request it is: the address, or the key's name."""
+    """The client: the key's name, or else the address."""
     endpoint: str = "other"
     key: str | None = None
     """The name of the key, if there is one."""
