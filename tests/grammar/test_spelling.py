@@ -59,6 +59,13 @@ def test_other_words_stand_for_none(word: str) -> None:
     assert english(word, count) is None
 
 
+def test_very_long_words_are_compared_with_no_misspellings() -> None:
+    """A word of 100,000 letters kept a thread for hours."""
+    asked = []
+    assert english("ab" * 50_000, lambda word: asked.append(word) or 0) is None  # type: ignore[func-returns-value]
+    assert len(asked) < 10
+
+
 def test_other_languages_know_case_alone() -> None:
     found = other_case("THE", count)
     assert found is not None

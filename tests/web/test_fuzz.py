@@ -223,6 +223,7 @@ HOSTILE: dict[str, tuple[str, Callable[[int], object]]] = {
     "unclosed brackets": ("/v1/tree-probability", lambda n: {"trees": ["(S " * n]}),
     "a wide node": ("/v1/tree-probability", lambda n: {"trees": ["(S " + "(N a)" * n + ")"]}),
     "one long token": ("/v1/parse", lambda n: {"sentences": [{"tokens": ["a" * n]}]}),
+    "one long unknown word": ("/v1/parse", lambda n: {"sentences": [{"tokens": ["ab" * n]}]}),
     "many tokens": ("/v1/parse", lambda n: {"sentences": [{"tokens": ["a"] * n}]}),
     "text without an end": ("/v1/parse", lambda n: {"text": "dog " * n}),
     "apostrophes": ("/v1/parse", lambda n: {"text": "'" * n}),
