@@ -113,10 +113,10 @@ _PARAGRAPH_BREAK = re.compile(
     # … or a line break before a line that begins like the item of a list
     r"|\n(?=\ *+(?:[-*•‣◦]|\d{1,3}[.)])\ )"
 )
-# sentencex takes quadratic time on some texts, in which nothing else runs (10,240 characters of
-# quotations that are never closed: 70 ms, 4,096: 11 ms), so it never sees more characters than this
-# at once. Sentences a parser can answer are far shorter.
-_BLOCK = 4096
+# sentencex takes quadratic time on some texts, in which no other thread runs (10,240 characters of
+# quotations that are never closed: 70 ms, 2,048: 3 ms), so it never sees more characters than this
+# at once. Sentences a parser can answer are shorter: 200 tokens of English have some 1,200.
+_BLOCK = 2048
 # sentencex swallows the rest of a paragraph after a sentence that begins with `(A)`. With such
 # parentheses hidden from it, it finds 99.2 % of the ends of CRAFT's sentences, else 96.2 %.
 _ASIDE = re.compile(r"\(([^().!?]*+)\)")
