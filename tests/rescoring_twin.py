@@ -130,8 +130,18 @@ EDGE = (
     *("word lefthead, word righthead", "word lefthead, word righthead, word y"),
 )
 """Of an edge; x and y are the words on both sides of its split."""
+OWN_ITEM = (
+    *("", "length", "tag before, tag after", "tag first, tag last", "tag head, length"),
+    *("tag before, tag first", "tag last, tag after", "word head"),
+)
+OWN_WORD = ("", "word here", "tag before", "tag after", "tag before, tag after")
+OWN_EDGE = (
+    *("", "", "tag x, tag y", "tag lefthead, tag righthead", "left, right"),
+    "tag before, tag after",
+)
+"""Features more of a sentence that has a kind of text, to whose code their numbers are added."""
 MULTIPLIERS = (0x2545F4914F6CDD1D, 0x369DEA0F31A53F85, 0x1B873593CC9E2D51, 0x4CF5AD432745937F)
-ROWS = {"word": 0, "suffix": 1, "prefix": 2, "shape": 3, "tag": 4}
+ROWS = {"word": 0, "suffix": 1, "prefix": 2, "shape": 3, "tag": 4, "kind": 5}
 _ALL = (1 << 64) - 1
 
 
@@ -185,15 +195,23 @@ def item_slots(
     label.
     """
     label, marked = names
+    kind = int(codes[ROWS["kind"], 0])
+
+    def of_kind(first: int, features: tuple[str, ...]) -> list[int]:
+        parts = enumerate(features if kind else ())
+        return [slot(key(first + f) + label + kind + facts.number(x), bits) for f, x in parts]
+
     if k == i + 1:
         places = {"earlier": i - 2, "before": i - 1, "here": i, "after": i + 1, "later": i + 2}
         facts = Facts(codes, places, {})
-        return [slot(key(32 + f) + label + facts.number(x), bits) for f, x in enumerate(ONE_WORD)]
+        told = [slot(key(32 + f) + label + facts.number(x), bits) for f, x in enumerate(ONE_WORD)]
+        return told + of_kind(112, OWN_WORD)
     places = {"before": i - 1, "first": i, "last": k - 1, "after": k, "head": head}
     facts = Facts(codes, places, {"length": k - i})
     bare = [key(f) + label + facts.number(x) for f, x in enumerate(BOUNDARY)]
     of_head = [key(22 + f) + label + facts.number(x) for f, x in enumerate(HEAD)]
-    return [slot(total, bits) for total in (*bare, key(21) + marked, *of_head)]
+    shared = [slot(total, bits) for total in (*bare, key(21) + marked, *of_head)]
+    return shared + of_kind(96, OWN_ITEM)
 
 
 def edge_slots(
@@ -214,7 +232,13 @@ def edge_slots(
     facts = Facts(codes, places, lengths)
     base = {1: marked, 25: label, 26: label}
     more = {22: key(64 + 21), 23: key(64 + 21)}  # these go on from the pair of the heads' tags
-    return [
+    shared = [
         slot(key(64 + f) + more.get(f, 0) + base.get(f, rule) + facts.number(x), bits)
         for f, x in enumerate(EDGE)
+    ]
+    kind = int(codes[ROWS["kind"], 0])
+    own = enumerate(OWN_EDGE if kind else ())
+    return shared + [
+        slot(key(120 + f) + kind + (marked if f == 1 else rule) + facts.number(x), bits)
+        for f, x in own
     ]

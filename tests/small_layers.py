@@ -3,6 +3,7 @@
 import numpy as np
 from numpy.random import Generator
 
+from lpcfg.engine.rescoring.domains import Domains
 from lpcfg.engine.rescoring.hidden import LENGTHS, POSITIONS, Hidden
 from lpcfg.engine.rescoring.layer import Layer, Vectors
 from lpcfg.engine.rescoring.levels import rounded
@@ -45,6 +46,8 @@ def random_layer(grammar: Grammar, seed: int = 0, bits: int = 10) -> Layer:
     rng, rows, words = np.random.default_rng(seed), Rows.of(grammar), ("the", "dog", "cat", "a")
     hidden = random_hidden(rng, rows, width=4, dimensions=3, suffixes=2)
     weight = rounded(rng.normal(size=1 << bits).astype(np.float32) / 4)
+    vectors = Vectors.of(words, rng.normal(size=(4, 3)).astype(np.float32))
+    kinds = rounded(rng.normal(size=(8, 2)).astype(np.float32))
     return Layer(
         frequent=frozenset(words),
         heads=flat_heads(grammar),
@@ -52,6 +55,7 @@ def random_layer(grammar: Grammar, seed: int = 0, bits: int = 10) -> Layer:
         trust=0.5,
         weight=weight,
         hidden=Hidden(*map(rounded, hidden)),
-        vectors=Vectors.of(words, rng.normal(size=(4, 3)).astype(np.float32)),
+        vectors=vectors,
         suffixes=("the", "dog"),
+        domains=Domains(("letters", "talk"), kinds),
     )

@@ -6,12 +6,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from hypothesis import assume, given
+from hypothesis.strategies import sampled_from
 
 from lpcfg.engine.pruned import fine
 from lpcfg.engine.pruned.coarse import Pruned
 from lpcfg.engine.rescoring.chart import derivation_log, inside_outside, view
+from lpcfg.engine.rescoring.domains import Domains, code_of, slots
 from lpcfg.engine.rescoring.features import (
-    EDGE_FEATURES,
     edge_slots,
     item_slots,
     room_for_slots,
@@ -106,14 +107,14 @@ def test_the_hidden_part_scores_as_its_formula(case: Case) -> None:
             assert edge[e] == pytest.approx(told, abs=SINGLE)
 
 
-@given(cases())
-def test_slots_of_all_features_are_those_of_their_names(case: Case) -> None:
+@given(cases(), sampled_from([0, code_of("letters")]))
+def test_slots_of_all_features_are_those_of_their_names(case: Case, kind: int) -> None:
     found = pruned_of(case)
     n, names, chart = found.length, names_of(case.grammar), found.chart
     heads = flat_heads(case.grammar).of(case.grammar)
     seen = view(chart, found.item, found.edge, heads, n)
     facts = WordFacts(frozenset(["the"]), (), None).of(["the", "Dogs", "run", "2nd", "-"][:n])
-    codes = padded_codes(facts, names.tag[seen.preterminal])
+    codes = padded_codes(facts, names.tag[seen.preterminal], kind)
     room, text = room_for_slots(), (codes, seen.head)
     for t in range(len(found.item)):
         a, i, k = int(chart.symbol[t]), int(chart.start[t]), int(chart.end[t])
@@ -123,11 +124,11 @@ def test_slots_of_all_features_are_those_of_their_names(case: Case) -> None:
         assert room[1][:count].tolist() == told
         for e in range(chart.edge_start[t], chart.edge_start[t + 1]):
             left, right, r = int(chart.left[e]), int(chart.right[e]), int(chart.rule[e])
-            edge_slots(chart, t, e, text, names, room, 1023)
+            count = edge_slots(chart, t, e, text, names, room, 1023)
             span, two = (i, int(chart.end[left]), k), (int(seen.head[left]), int(seen.head[right]))
             rules = label, int(names.rule[r]), int(names.marked_rule[r])
             told = twin.edge_slots(codes, span, two, rules, 10)
-            assert room[1][:EDGE_FEATURES].tolist() == told
+            assert room[1][:count].tolist() == told
 
 
 def test_vectors_in_bytes_are_half_a_step_off_at_most() -> None:
@@ -163,6 +164,25 @@ def test_rare_words_are_known_by_their_shape_and_end_alone() -> None:
 
 def broken(**changes: object) -> Layer:
     return replace(random_layer(TINY), **changes)  # type: ignore[arg-type]
+
+
+def test_a_kind_of_text_is_guessed_only_where_it_is_sure() -> None:
+    facts = WordFacts(frozenset(["gene", "lol"]), (), None)
+    weight = np.zeros((1 << 12, 2), np.float32)
+    for kind, word in enumerate(["gene", "lol"]):
+        weight[slots(facts.of([word]), len(weight) - 1), kind] += 1
+    domains = Domains(("abstracts", "chat"), weight)
+    assert domains.code(facts.of(["gene"])) == code_of("abstracts")
+    assert domains.code(facts.of(["lol"])) == code_of("chat")
+    assert domains.code(facts.of(["gene", "lol"])) == 0
+    assert code_of("abstracts") != code_of("chat") != 0
+
+
+def test_weights_of_kinds_that_do_not_fit_are_refused() -> None:
+    with pytest.raises(GrammarError, match="2 kinds of text"):
+        Domains(("abstracts", "chat"), np.zeros((8, 3), np.float32))
+    with pytest.raises(GrammarError, match="a power"):
+        Domains(("abstracts", "chat"), np.zeros((7, 2), np.float32))
 
 
 def test_numbers_that_are_not_finite_are_refused() -> None:

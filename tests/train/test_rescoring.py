@@ -14,6 +14,7 @@ from hypothesis import given
 
 from lpcfg.engine.pruned.coarse import Pruned
 from lpcfg.engine.rescoring.chart import view
+from lpcfg.engine.rescoring.domains import code_of
 from lpcfg.engine.rescoring.features import ITEM_FEATURES, sparse_scores
 from lpcfg.engine.rescoring.hidden import POSITIONS, Hidden, gathered, hidden_scores
 from lpcfg.engine.rescoring.layer import WordFacts
@@ -27,6 +28,7 @@ from lpcfg.train.config import TrainingConfig, config_of, member
 from lpcfg.train.data.treebank import read_forest
 from lpcfg.train.pipeline import train
 from lpcfg.train.rescoring.charts import Charts, Record, Spill
+from lpcfg.train.rescoring.domains import Texts, kinds_of
 from lpcfg.train.rescoring.examples import MARGIN, ChartExamples
 from lpcfg.train.rescoring.hidden import Moved, scattered, sums_gradient
 from lpcfg.train.rescoring.jackknife import RUNS, folds_of
@@ -121,7 +123,8 @@ def record_of(case: Case, found: Pruned) -> Record:
 def examples_of(case: Case, record: Record) -> ChartExamples:
     words = ["the", "Dogs", "run", "2nd", "dog"]
     facts = WordFacts(frozenset(["the"]), ("dog",), None).of(words)
-    return ChartExamples([record], names_of(case.grammar), facts, np.ones(1, np.int32), 0.5)  # type: ignore[arg-type]
+    once, kind = np.ones(1, np.int32), np.array([code_of("letters")])
+    return ChartExamples([record], names_of(case.grammar), facts, once, 0.5, kind)  # type: ignore[arg-type]
 
 
 def log_likelihood(record: Record, item: Any, edge: Any) -> float:
@@ -219,6 +222,48 @@ def test_a_step_of_the_sparse_part_makes_the_target_likelier(case: Case) -> None
     assert gained >= -1e-6
     if np.abs(gradient[0]).max() > 0.1:
         assert gained > 0
+
+
+# Kinds of text ------------------------------------------------------------------------------------
+
+
+def texts(count: int = 200) -> Texts:
+    """Make sentences of two kinds, each of words of its own and of one that both have."""
+    facts = WordFacts(frozenset(["gene", "protein", "lol", "dude", "the"]), (), None).of(
+        ["gene", "protein", "lol", "dude", "the"]
+    )
+    rng = np.random.default_rng(1)
+    kind = np.arange(count, dtype=np.int32) % 2
+    words = [[2 * one + rng.integers(2), 4, 2 * one + rng.integers(2)] for one in kind]
+    start = np.arange(count + 1, dtype=np.int64) * 3
+    return Texts(facts[:, np.concatenate(words)], start, kind, ("abstracts", "chat"))
+
+
+def test_kinds_of_text_are_learned_from_words() -> None:
+    told = texts()
+    fold = np.arange(200) // 50
+    codes = told.guessed(np.arange(200), fold.astype(np.int32), seed=1)
+    wanted = [code_of(told.names[one]) for one in told.kind]
+    assert codes.tolist() == wanted
+
+
+def test_guesses_of_a_fold_do_not_know_its_kinds() -> None:
+    told = texts()
+    fold = (np.arange(200) // 100).astype(np.int32)
+    swapped = np.where(fold == 0, 1 - told.kind, told.kind).astype(np.int32)
+    first = told.guessed(np.arange(200), fold, seed=1)
+    second = replace(told, kind=swapped).guessed(np.arange(200), fold, seed=1)
+    np.testing.assert_array_equal(first[fold == 0], second[fold == 0])
+    assert (first[fold == 1] != second[fold == 1]).all()
+
+
+def test_treebanks_of_one_name_are_one_kind() -> None:
+    source = np.array([0, 1, 2, 3], np.int32)
+    names, kind = kinds_of(["news", "", "chat", "news"], source)
+    assert (names, kind.tolist()) == (("chat", "news"), [1, -1, 0, 1])
+    assert kinds_of([], source) == ((), pytest.approx([-1] * 4))
+    with pytest.raises(TrainingError, match="each of 4 treebanks"):
+        kinds_of(["news"], source)
 
 
 # Records in files ---------------------------------------------------------------------------------

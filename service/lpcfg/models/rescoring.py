@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lpcfg.engine.rescoring.domains import Domains
 from lpcfg.engine.rescoring.features import HASH
 from lpcfg.engine.rescoring.hidden import Hidden
 from lpcfg.engine.rescoring.layer import Layer, Vectors
@@ -20,7 +21,7 @@ from lpcfg.models.store.files import join
 Arrays = dict[str, NDArray[Any]]
 PREFIX = "rescoring."
 LAYER_TENSORS = (
-    *("weight", "heads.rank", "heads.rightmost", "vectors", "vectors.scale"),
+    *("weight", "heads.rank", "heads.rightmost", "vectors", "vectors.scale", "domains"),
     *(f"hidden.{name}" for name in Hidden._fields),
 )
 LARGEST = 65504.0
@@ -41,6 +42,10 @@ def check_layer(parts: Parts) -> None:
     if "calibration" in parts.field("rescoring"):
         parts.number_lists(PREFIX + "calibration", least=2)
     _check_heads(parts)
+    if "domains" in parts.field("rescoring"):
+        kinds = len(parts.strings(PREFIX + "domains", least=2))
+        parts.number(PREFIX + "largest.domains", 0, LARGEST)
+        parts.tensor(PREFIX + "domains", "I8", (None, kinds))
     if "words" in parts.field("rescoring"):
         words = len(parts.strings(PREFIX + "words", least=1))
         parts.strings(PREFIX + "suffixes")
@@ -77,12 +82,17 @@ def layer_parts(layer: Layer) -> tuple[Arrays, dict[str, object]]:
         "heads.rank": layer.heads.rank.astype(np.int16),
         "heads.rightmost": layer.heads.rightmost.astype(np.uint8),
     }
+    if layer.domains is not None:
+        levels["domains"] = to_levels(layer.domains.weight)
+        arrays["domains"] = levels["domains"].table
     described: dict[str, object] = {
         "hash": HASH,
         "trust": layer.trust,
         "largest": {name: one.largest for name, one in {"weight": weight, **levels}.items()},
         "head_labels": layer.heads.labels,
     }
+    if layer.domains is not None:
+        described["domains"] = layer.domains.names
     if layer.vectors is not None:
         arrays |= {"vectors": layer.vectors.table, "vectors.scale": layer.vectors.scale}
         described |= {"suffixes": layer.suffixes, "words": layer.vectors.words}
@@ -108,6 +118,9 @@ def layer_of(
         hidden = Hidden(*(table(name, "hidden.") for name in Hidden._fields))
         scale = tensors[PREFIX + "vectors.scale"]
         vectors = Vectors(tuple(described["words"]), tensors[PREFIX + "vectors"], scale)
+    domains = None
+    if "domains" in described:
+        domains = Domains(tuple(described["domains"]), table("domains"))
     return Layer(
         frequent=lexicon.seen_at_least(FREQUENT),
         heads=HeadTable(
@@ -121,4 +134,5 @@ def layer_of(
         hidden=hidden,
         vectors=vectors,
         suffixes=tuple(described.get("suffixes", ())),
+        domains=domains,
     )

@@ -8,10 +8,13 @@ probabilities of its rules and roots (its coarse tables), and the weights of its
   the mean of a Dirichlet posterior whose prior is worth K = PRIOR nodes. Members' factors are
   multiplied by q′(r) / q(r), so that what they say of latent states stays as it was.
 - Tags: the tag model goes on learning from the base's weights.
+- The rescoring layer goes on learning as well, where there are enough trees (see
+  `rescoring.adapting`).
 
 Symbols and rules that the base does not have are left out and counted: for those, train anew.
 """
 
+import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -21,17 +24,20 @@ from typing import Any
 
 import numpy as np
 
+from lpcfg.engine.rescoring.layer import Layer
 from lpcfg.errors import TrainingError
 from lpcfg.evaluation.brackets import evaluate
 from lpcfg.evaluation.run import calibration_facts, examine
 from lpcfg.grammar.lexicon import Lexicon
-from lpcfg.grammar.tables import Doubles, Floats, Ints, Tables, frozen
+from lpcfg.grammar.tables import Doubles, Floats, Ints, Longs, Tables, frozen
 from lpcfg.grammar.tagging import FREQUENT, TagModel
 from lpcfg.models.model import Model, from_bundle, to_bundle
 from lpcfg.models.store.versions import Reference, check_publishable, load, publish
 from lpcfg.parsing.parser import Parser
 from lpcfg.text.files import Source
 from lpcfg.text.tokenize import penn_forms
+from lpcfg.train.data.treebank import forest_of
+from lpcfg.train.rescoring.adapting import Continued, continue_layer
 from lpcfg.train.tagger import DROPOUT, learn
 from lpcfg.trees.binarize import (
     LEAF_MARK,
@@ -72,6 +78,18 @@ def adapt(base: Model, trees: Sequence[Tree], *, seed: int = 1) -> Adapted:
     if not trees:
         raise TrainingError("expected trees to adapt to, got none: give some with words")
     own = _Counts(base, trees)
+    model, facts = _adapted(own, seed), own.facts()
+    if model.rescoring is not None:
+        continued = _continued(model, model.rescoring, base, trees, seed)
+        if continued is not None:
+            model = replace(model, rescoring=continued.layer)
+            facts |= {"charts": continued.charts, "passes": continued.passes}
+    return Adapted(model, facts)
+
+
+def _adapted(own: "_Counts", seed: int) -> Model:
+    """Return the base with all but its layer adapted to these counts."""
+    base = own.base
     lexicon = own.lexicon()
     rules, roots = own.rules(), own.roots()
     coarse = replace(base.coarse, parent=base.coarse.parent * rules, c_one=roots)
@@ -87,7 +105,20 @@ def adapt(base: Model, trees: Sequence[Tree], *, seed: int = 1) -> Adapted:
     if base.rescoring is not None:  # a stored layer takes its frequent words from the lexicon
         frequent = lexicon.seen_at_least(FREQUENT)
         model = replace(model, rescoring=replace(base.rescoring, frequent=frequent))
-    return Adapted(model, own.facts())
+    return model
+
+
+def _continued(
+    model: Model, layer: Layer, base: Model, trees: Sequence[Tree], seed: int
+) -> Continued | None:
+    """Let the adapted model's layer learn from the trees."""
+
+    def adapt_to(chosen: Longs) -> Model:
+        return _adapted(_Counts(base, [trees[at] for at in chosen]), seed)
+
+    own = forest_of(binarize(tree, horizontal=model.horizontal) for tree in trees)
+    with tempfile.TemporaryDirectory(prefix="lpcfg-charts-") as folder:
+        return continue_layer(layer, own, adapt_to, Path(folder), seed=seed)
 
 
 def adapt_and_publish(

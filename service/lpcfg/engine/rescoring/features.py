@@ -22,11 +22,13 @@ Room = tuple[Longs, Longs]
 
 PAD = 2
 """Codes beside the sentence's ends: the word at p has column p + PAD."""
-WORD, SUFFIX, PREFIX, SHAPE, TAG = range(5)
-"""Rows of a sentence's codes."""
-N_CODES = 5
+WORD, SUFFIX, PREFIX, SHAPE, TAG, DOMAIN = range(6)
+"""Rows of a sentence's codes. The kind of text is the same in all columns, 0 if it has none."""
+N_CODES = 6
 
 ITEM_FEATURES, WORD_FEATURES, EDGE_FEATURES = 29, 21, 27
+OWN_ITEM, OWN_WORD, OWN_EDGE = 8, 5, 6
+"""Features more where the sentence has a kind of text."""
 _P, _Q, _R, _S = 0x2545F4914F6CDD1D, 0x369DEA0F31A53F85, 0x1B873593CC9E2D51, 0x4CF5AD432745937F
 _FIRST_MIX, _LAST_MIX = 0x7A2F1D8C35B94E63, 0x5851F42D4C957F2D
 _KEYS = frozen(mixed(np.arange(128, dtype=np.int64)))
@@ -190,6 +192,49 @@ def _edge(
 
 
 @njit(cache=True, nogil=True)
+def _own_item(codes: Longs, i: int, k: int, head: int, out: Longs) -> None:
+    """Write an item's features of its sentence's kind of text."""
+    word, tag, own = codes[WORD], codes[TAG], codes[DOMAIN, 0]
+    before, first, last, after = i + PAD - 1, i + PAD, k + PAD - 1, k + PAD
+    key = _KEYS[96:]
+    out[0] = own + key[0]
+    out[1] = own + key[1] + length_bucket(k - i) * _P
+    out[2] = own + key[2] + tag[before] * _P + tag[after] * _Q
+    out[3] = own + key[3] + tag[first] * _P + tag[last] * _Q
+    out[4] = own + key[4] + tag[head + PAD] * _P + length_bucket(k - i) * _Q
+    out[5] = own + key[5] + tag[before] * _P + tag[first] * _Q
+    out[6] = own + key[6] + tag[last] * _P + tag[after] * _Q
+    out[7] = own + key[7] + word[head + PAD] * _P
+
+
+@njit(cache=True, nogil=True)
+def _own_word(codes: Longs, i: int, out: Longs) -> None:
+    """Write the features of a word's kind of text."""
+    word, tag, own, at = codes[WORD], codes[TAG], codes[DOMAIN, 0], i + PAD
+    key = _KEYS[112:]
+    out[0] = own + key[0]
+    out[1] = own + key[1] + word[at] * _P
+    out[2] = own + key[2] + tag[at - 1] * _P
+    out[3] = own + key[3] + tag[at + 1] * _P
+    out[4] = own + key[4] + tag[at - 1] * _P + tag[at + 1] * _Q
+
+
+@njit(cache=True, nogil=True)
+def _own_edge(codes: Longs, span: tuple[int, int, int], heads: tuple[int, int], out: Longs) -> None:
+    """Write an edge's features of its sentence's kind of text."""
+    tag, own = codes[TAG], codes[DOMAIN, 0]
+    i, j, k = span
+    left, right = tag[heads[0] + PAD], tag[heads[1] + PAD]
+    key = _KEYS[120:]
+    out[0] = own + key[0]
+    out[1] = own + key[1]
+    out[2] = own + key[2] + tag[j + PAD - 1] * _P + tag[j + PAD] * _Q
+    out[3] = own + key[3] + left * _P + right * _Q
+    out[4] = own + key[4] + length_bucket(j - i) * _P + length_bucket(k - j) * _Q
+    out[5] = own + key[5] + tag[i + PAD - 1] * _P + tag[k + PAD] * _Q
+
+
+@njit(cache=True, nogil=True)
 def item_slots(
     chart: Chart, t: int, text: Text, names: Names, room: Room, mask: int, fresh: bool
 ) -> int:
@@ -197,24 +242,33 @@ def item_slots(
     numbers, slots = room
     codes, head = text
     i, k, a = chart.start[t], chart.end[t], chart.symbol[t]
+    of_kind = codes[DOMAIN, 0] != 0
     if k == i + 1:
+        count = WORD_FEATURES
         if fresh:
             _over_word(codes, i, numbers)
-        _slots(numbers, names.label[a], mask, slots, WORD_FEATURES)
-        return WORD_FEATURES
+            if of_kind:
+                _own_word(codes, i, numbers[count:])
+        count += OWN_WORD * of_kind
+        _slots(numbers, names.label[a], mask, slots, count)
+        return count
+    count = ITEM_FEATURES
     if fresh:
         _cell(codes, i, k, numbers)
     _head(codes, i, k, head[t], numbers)
     numbers[21] = _KEYS[21] + names.marked[a] - names.label[a]
-    _slots(numbers, names.label[a], mask, slots, ITEM_FEATURES)
-    return ITEM_FEATURES
+    if of_kind:
+        _own_item(codes, i, k, head[t], numbers[count:])
+        count += OWN_ITEM
+    _slots(numbers, names.label[a], mask, slots, count)
+    return count
 
 
 @njit(cache=True, nogil=True)
 def edge_slots(
     chart: Chart, t: int, e: int, text: Text, names: Names, room: Room, mask: int
-) -> None:
-    """Write the slots of the features of edge e, below item t."""
+) -> int:
+    """Write the slots of the features of edge e, below item t, and return how many."""
     numbers, slots = room
     codes, head = text
     left, right, r = chart.left[e], chart.right[e], chart.rule[e]
@@ -222,12 +276,18 @@ def edge_slots(
     label, rule = names.label[chart.symbol[t]], names.rule[r]
     _edge(codes, span, (head[left], head[right]), label, rule, numbers)
     numbers[1] += names.marked_rule[r] - rule
-    _slots(numbers, rule, mask, slots, EDGE_FEATURES)
+    count = EDGE_FEATURES
+    if codes[DOMAIN, 0] != 0:
+        _own_edge(codes, span, (head[left], head[right]), numbers[count:])
+        numbers[count + 1] += names.marked_rule[r] - rule
+        count += OWN_EDGE
+    _slots(numbers, rule, mask, slots, count)
+    return count
 
 
 @njit(cache=True, nogil=True)
 def room_for_slots() -> Room:
-    return np.empty(32, np.int64), np.empty(32, np.int64)
+    return np.empty(48, np.int64), np.empty(48, np.int64)
 
 
 @njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
@@ -253,6 +313,6 @@ def sparse_scores(
         item[t] = _sum(weight, room[1], count)
     for t in range(len(chart.symbol)):
         for e in range(chart.edge_start[t], chart.edge_start[t + 1]):
-            edge_slots(chart, t, e, text, names, room, mask)
-            edge[e] = _sum(weight, room[1], EDGE_FEATURES)
+            count = edge_slots(chart, t, e, text, names, room, mask)
+            edge[e] = _sum(weight, room[1], count)
     return item, edge

@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 from lpcfg.engine.pruned.fine import Posteriors
 from lpcfg.engine.pruned.kernels import Chart
 from lpcfg.engine.rescoring import chart as charts
-from lpcfg.engine.rescoring.features import N_CODES, PAD, TAG, sparse_scores
+from lpcfg.engine.rescoring.domains import Domains
+from lpcfg.engine.rescoring.features import DOMAIN, N_CODES, PAD, TAG, sparse_scores
 from lpcfg.engine.rescoring.hidden import LENGTHS, POSITIONS, Hidden, gathered, hidden_scores
 from lpcfg.engine.rescoring.names import HeadTable, Rows, codes, names_of
 from lpcfg.errors import GrammarError
@@ -74,7 +75,8 @@ class Layer:
 
     `frequent` words have features of their own; others have only those of their shapes and ends.
     `rows` name the rows of the hidden part's tables, `suffixes` those of words' ends from row 1.
-    `trust` is w₀. Without `hidden`, there is only the sparse part.
+    `trust` is w₀. Without `hidden`, there is only the sparse part; without `domains`, no sentence
+    has a kind of text.
     """
 
     frequent: frozenset[str]
@@ -85,6 +87,7 @@ class Layer:
     hidden: Hidden | None = None
     vectors: Vectors | None = None
     suffixes: tuple[str, ...] = ()
+    domains: Domains | None = None
 
     def __post_init__(self) -> None:
         size = len(self.weight)
@@ -165,13 +168,16 @@ def suffix(word: str) -> str:
     return word.lower()[-SUFFIX:]
 
 
-def padded_codes(words: Longs, tags: Longs) -> Longs:
-    """Return the codes of words and tags, with those of the places beside the sentence."""
+def padded_codes(words: Longs, tags: Longs, domain: int = 0) -> Longs:
+    """Return the codes of words and tags, with those of the places beside the sentence, and of the
+    sentence's kind of text.
+    """
     n = len(tags)
     result = np.empty((N_CODES, n + 2 * PAD), np.int64)
     result[:TAG, PAD:-PAD] = words[:TAG]
     result[TAG, PAD:-PAD] = tags
     result[:, :PAD], result[:, -PAD:] = _BESIDE[0], _BESIDE[1]
+    result[DOMAIN] = domain
     return result
 
 
@@ -210,7 +216,8 @@ class Rescorer:
     def _scores(self, chart: Chart, seen: charts.View, facts: Longs) -> tuple[Singles, Singles]:
         """Compute g of every item and edge."""
         layer = self._layer
-        coded = padded_codes(facts, self._names.tag[seen.preterminal])
+        domain = 0 if layer.domains is None else layer.domains.code(facts)
+        coded = padded_codes(facts, self._names.tag[seen.preterminal], domain)
         item, edge = sparse_scores(chart, (coded, seen.head), self._names, layer.weight)
         if layer.hidden is not None and layer.vectors is not None:
             vectors, tags = layer.vectors.take(facts[5]), self._tag_row[seen.preterminal]

@@ -8,15 +8,18 @@ from dataclasses import dataclass
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from lpcfg.engine.rescoring.domains import Domains
 from lpcfg.engine.rescoring.hidden import Hidden
 from lpcfg.engine.rescoring.layer import Layer, Vectors, WordFacts, suffix
 from lpcfg.engine.rescoring.levels import rounded
 from lpcfg.engine.rescoring.names import HeadTable, Rows, names_of
-from lpcfg.grammar.tables import Grammar, Ints, Singles
+from lpcfg.grammar.tables import Grammar, Ints, Longs, Singles
 from lpcfg.train.data.treebank import Forest
 from lpcfg.train.rescoring import hidden, sparse
 from lpcfg.train.rescoring.charts import Charts, Spilled
+from lpcfg.train.rescoring.domains import Texts, kinds_of
 from lpcfg.train.rescoring.examples import ChartExamples
+from lpcfg.train.rescoring.jackknife import folds_of
 from lpcfg.train.rescoring.settings import RescoringSettings
 from lpcfg.train.stages import Stages
 
@@ -55,8 +58,10 @@ def learn_layer(
     rows, ends = Rows.of(basis.grammar), frequent_suffixes(basis.forest, SUFFIXES)
     facts = WordFacts(basis.frequent, ends, basis.vectors).of(basis.forest.words)
     with Charts(spilled) as charts, threadpool_limits(1, "blas"):
+        domains, kinds = _kinds_of_text(basis, facts, charts.trees, settings, seed)
+        times = basis.times[charts.trees]
         examples = ChartExamples(
-            charts, names_of(basis.grammar), facts, basis.times[charts.trees], settings.trust
+            charts, names_of(basis.grammar), facts, times, settings.trust, kinds
         )
 
         def sparse_part() -> Singles:
@@ -85,7 +90,24 @@ def learn_layer(
         hidden=None if tables is None else Hidden(*map(rounded, tables)),
         vectors=None if tables is None else basis.vectors,
         suffixes=() if tables is None else ends,
+        domains=domains,
     )
+
+
+def _kinds_of_text(
+    basis: Basis, facts: Longs, trees: Longs, settings: RescoringSettings, seed: int
+) -> tuple[Domains | None, Longs]:
+    """Learn to guess the kinds of text, and guess those of these trees."""
+    names, kind = kinds_of(settings.domains, basis.forest.source)
+    if len(names) < 2:
+        return None, np.zeros(len(trees), np.int64)
+    forest = basis.forest
+    word = forest.word[forest.is_leaf]
+    start = np.searchsorted(np.flatnonzero(forest.is_leaf), forest.tree_start)
+    texts = Texts(facts[:, word], start, kind, names)
+    chosen = np.sort(trees)
+    guessed = texts.guessed(chosen, folds_of(forest, chosen, settings.folds), seed)
+    return texts.domains(chosen, seed), guessed[np.searchsorted(chosen, trees)]
 
 
 def frequent_suffixes(forest: Forest, most: int) -> tuple[str, ...]:

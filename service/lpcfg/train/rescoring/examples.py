@@ -22,13 +22,16 @@ Gradient = tuple[Doubles, Doubles]
 @dataclass(frozen=True, eq=False)
 class ChartExamples:
     """Charts with their targets. `facts` are those of every word (`WordFacts`), `times` says how
-    often a pass visits each chart, `trust` is w₀."""
+    often a pass visits each chart, `trust` is w₀, `kinds` has the code of each chart's kind of
+    text.
+    """
 
     charts: Charts
     names: Names
     facts: Longs
     times: Ints
     trust: float
+    kinds: Longs
 
     @property
     def visits(self) -> int:
@@ -46,7 +49,7 @@ class ChartExamples:
         """Return a record and its codes."""
         record = self.charts[at]
         tags = self.names.tag[record.view.preterminal]
-        return record, padded_codes(self.facts[:, record.words], tags)
+        return record, padded_codes(self.facts[:, record.words], tags, int(self.kinds[at]))
 
     def gradient(self, record: Record, item: Singles, edge: Singles) -> Gradient:
         """Compute the gradient of log p(target | x), with the margin, by the scores g, which
@@ -58,3 +61,15 @@ class ChartExamples:
         root = trust * record.view.root
         _, of_item, of_edge = inside_outside(record.chart, item, edge, root, n)
         return record.target.item - of_item, record.target.edge - of_edge
+
+    def log_share(self, record: Record, item: Singles, edge: Singles) -> float:
+        """Compute log p(target | x), without the margin, by the scores g, of which those of edges
+        change.
+        """
+        target, view = record.target, record.view
+        trust, n = np.float32(self.trust), len(record.words)
+        edge += trust * view.edge
+        root = trust * view.root
+        log_z, _, _ = inside_outside(record.chart, item, edge, root, n)
+        top = np.flatnonzero(target.item)[-1]  # children come before their parents
+        return float(item[target.item].sum() + edge[target.edge].sum() + root[top] - log_z)

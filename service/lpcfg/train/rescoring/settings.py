@@ -17,6 +17,7 @@ class RescoringSettings:
     hidden_passes over the charts, for the hidden part
     dimensions    of words' vectors, where they are learned
     vocabulary    words with vectors: the most frequent of the treebank and the text
+    domains       the kind of text of each treebank, in their order, "" for none; none by default
     """
 
     folds: int = 5
@@ -27,6 +28,7 @@ class RescoringSettings:
     hidden_passes: int = 4
     dimensions: int = 100
     vocabulary: int = 50_000
+    domains: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         least = {"folds": 2, "bits": 10, "passes": 1, "width": 0, "hidden_passes": 1}

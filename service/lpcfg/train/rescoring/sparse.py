@@ -5,6 +5,7 @@ outside the target scores MARGIN more. Steps follow AdaGrad (Duchi et al. 2011);
 the average of those after every pass from the second on.
 """
 
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,7 +14,6 @@ from numpy.typing import NDArray
 
 from lpcfg.engine.pruned.kernels import Chart
 from lpcfg.engine.rescoring.features import (
-    EDGE_FEATURES,
     Text,
     edge_slots,
     item_slots,
@@ -31,36 +31,65 @@ Bytes = NDArray[np.uint8]
 
 @dataclass(frozen=True)
 class SparseSettings:
-    """How the sparse part is learned: 2^bits weights, passes, AdaGrad's rate, L2; features seen in
-    targets less than `least` times weigh nothing."""
+    """How the sparse part is learned: 2^bits weights, passes, AdaGrad's rate, L2, and the sum of
+    squares before the first step; features seen in targets less than `least` times weigh nothing,
+    or what they weighed before."""
 
     bits: int = 22
     passes: int = 3
     rate: float = 0.05
     decay: float = 0.2
     least: int = 2
+    start: float = 1.0
 
 
 def learn(examples: ChartExamples, settings: SparseSettings, *, seed: int, stage: Stage) -> Singles:
-    """Return the weights of the sparse part."""
-    names, size = examples.names, 1 << settings.bits
-    counts = np.zeros(size, np.uint8)
-    for at in range(len(examples.charts)):
-        record, coded = examples.sparse(at)
-        count_slots(record.chart, (coded, record.view.head), names, record.target, counts)
-    table = np.zeros((size, 2), np.float32)
-    table[:, 1] = counts >= settings.least
+    """Return the weights of the sparse part: the average after every pass from the second on."""
+    size = 1 << settings.bits
     total, passes = np.zeros(size, np.float32), 0
-    step = settings.rate, settings.decay
-    rng = np.random.default_rng(seed)
-    for number in range(settings.passes):
-        for at in examples.order(rng):
-            _learn_from(examples, at, table, step)
-            stage.advance()
-        if number > 0 or settings.passes == 1:
-            total += table[:, 0]
+    none, many = np.zeros(size, np.float32), settings.passes
+    learned = continued(examples, settings, none, many, seed=seed, advance=stage.advance)
+    for number, weight in enumerate(learned):
+        if number > 0 or many == 1:
+            total += weight
             passes += 1
     return total / np.float32(passes)
+
+
+def continued(
+    examples: ChartExamples,
+    settings: SparseSettings,
+    weight: Singles,
+    passes: int,
+    *,
+    seed: int,
+    advance: Callable[[], None] = lambda: None,
+) -> Iterator[Singles]:
+    """Yield the weights after every pass, going on from these."""
+    names = examples.names
+    counts = np.zeros(len(weight), np.uint8)
+    for at in np.flatnonzero(examples.times).tolist():
+        record, coded = examples.sparse(at)
+        count_slots(record.chart, (coded, record.view.head), names, record.target, counts)
+    table = np.stack([weight, settings.start * ((counts >= settings.least) | (weight != 0))], 1)
+    table = table.astype(np.float32)
+    step = settings.rate, settings.decay
+    rng = np.random.default_rng(seed)
+    for _ in range(passes):
+        for at in examples.order(rng):
+            _learn_from(examples, at, table, step)
+            advance()
+        yield table[:, 0]
+
+
+def loss(examples: ChartExamples, weight: Singles, chosen: Sequence[int]) -> float:
+    """Compute the mean −log p(target | x) of the chosen charts."""
+    total = 0.0
+    for at in chosen:
+        record, coded = examples.sparse(at)
+        item, edge = sparse_scores(record.chart, (coded, record.view.head), examples.names, weight)
+        total -= examples.log_share(record, item, edge)
+    return total / max(len(chosen), 1)
 
 
 def _learn_from(
@@ -83,8 +112,7 @@ def count_slots(chart: Chart, text: Text, names: Names, target: Target, counts: 
         _count(room[1], item_slots(chart, t, text, names, room, mask, True), counts)
         for e in range(chart.edge_start[t], chart.edge_start[t + 1]):
             if target.edge[e]:
-                edge_slots(chart, t, e, text, names, room, mask)
-                _count(room[1], EDGE_FEATURES, counts)
+                _count(room[1], edge_slots(chart, t, e, text, names, room, mask), counts)
 
 
 @njit(cache=True, nogil=True)
@@ -112,8 +140,8 @@ def update(
             _step(room[1], count, of_item[t], table, step)
         for e in range(chart.edge_start[t], chart.edge_start[t + 1]):
             if abs(of_edge[e]) > LEAST_GRADIENT:
-                edge_slots(chart, t, e, text, names, room, mask)
-                _step(room[1], EDGE_FEATURES, of_edge[e], table, step)
+                count = edge_slots(chart, t, e, text, names, room, mask)
+                _step(room[1], count, of_edge[e], table, step)
 
 
 @njit(cache=True, nogil=True)

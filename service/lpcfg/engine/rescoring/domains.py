@@ -1,0 +1,77 @@
+"""Guess which kind of text a sentence is, of the kinds a model was learned from.
+
+Treebanks differ in style: one has captions, another flat noun phrases. The layer learns what they
+share once, and what each has of its own with features of the kind of text (Daumé 2007). The kind
+is guessed from the words by a log-linear model; where it is unsure, the sentence has no kind, and
+the shared features decide alone.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numba import njit
+
+from lpcfg.engine.rescoring.names import codes
+from lpcfg.errors import GrammarError
+from lpcfg.grammar.tables import Doubles, Longs, Singles
+
+SURE = 0.7
+"""A guess with less probability is no guess."""
+FACTS = 4
+"""Codes of a word that the guess depends on: itself, its last and first letters, its shape."""
+_P, _Q = 0x2545F4914F6CDD1D, 0x369DEA0F31A53F85
+
+
+@dataclass(frozen=True, eq=False)
+class Domains:
+    """The kinds of text: their names, and weights of hashed features, (2^b, kinds)."""
+
+    names: tuple[str, ...]
+    weight: Singles
+
+    def __post_init__(self) -> None:
+        rows = len(self.weight)
+        if self.weight.shape != (rows, len(self.names)) or rows & (rows - 1) or not rows:
+            raise GrammarError(
+                f"expected weights of {len(self.names)} kinds of text in as many rows as a power "
+                f"of two, got shape {self.weight.shape}: publish the model again"
+            )
+
+    def code(self, facts: Longs) -> int:
+        """Return the code of a sentence's kind of text; 0 where it is unsure."""
+        score = scores(facts, self.weight)
+        share = np.exp(score - score.max())
+        best = int(share.argmax())
+        return code_of(self.names[best]) if share[best] >= SURE * share.sum() else 0
+
+
+def code_of(name: str) -> int:
+    """Return the code of a kind of text."""
+    return int(codes([f"kind of text {name}"])[0])
+
+
+@njit(cache=True, nogil=True)
+def slots(facts: Longs, mask: int) -> Longs:
+    """Return the rows of a sentence's features: FACTS of every word, and its pair with the next."""
+    n = facts.shape[1]
+    result = np.empty(n * (FACTS + 1) + 1, np.int64)
+    at = 0
+    for i in range(n):
+        for f in range(FACTS):
+            result[at] = (facts[f, i] * _P >> 32) & mask
+            at += 1
+        after = facts[0, i + 1] if i + 1 < n else 0
+        result[at] = (facts[0, i] * _P + after * _Q >> 32) & mask
+        at += 1
+    result[at] = (np.int64(min(n, 50)) * _Q >> 32) & mask
+    return result
+
+
+@njit(cache=True, nogil=True)
+def scores(facts: Longs, weight: Singles) -> Doubles:
+    """Compute the score of every kind of text."""
+    total = np.zeros(weight.shape[1])
+    for row in slots(facts, len(weight) - 1):
+        for d in range(len(total)):
+            total[d] += weight[row, d]
+    return total

@@ -1,0 +1,93 @@
+"""Learn to guess a sentence's kind of text: multinomial logistic regression by AdaGrad.
+
+The layer learns with guesses, as it will have them for sentences to come: those of a fold are by a
+model of the other folds.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numba import njit
+
+from lpcfg.engine.rescoring.domains import Domains, slots
+from lpcfg.engine.rescoring.levels import rounded
+from lpcfg.errors import TrainingError
+from lpcfg.grammar.tables import Ints, Longs, Singles
+
+BITS = 15
+EPOCHS, RATE, DROPOUT = 3, 0.1, 0.5
+
+
+@dataclass(frozen=True, eq=False)
+class Texts:
+    """Sentences with their kinds of text.
+
+    Words have facts (`WordFacts`), those of sentence s are facts[:, start[s] : start[s + 1]];
+    kind[s] is the place of its kind in `names`, or −1.
+    """
+
+    facts: Longs
+    start: Longs
+    kind: Ints
+    names: tuple[str, ...]
+
+    def domains(self, chosen: Longs, seed: int) -> Domains:
+        """Learn from the chosen sentences that have a kind."""
+        chosen = chosen[self.kind[chosen] >= 0]
+        rng = np.random.default_rng(seed)
+        weight = np.zeros((1 << BITS, len(self.names)), np.float32)
+        squares = np.ones_like(weight)
+        for _ in range(EPOCHS):
+            order, draw = rng.permutation(chosen), int(rng.integers(1 << 48))
+            _learn(weight, squares, (self.facts, self.start, self.kind), order, draw)
+        return Domains(self.names, rounded(weight * np.float32(1 - DROPOUT)))
+
+    def guessed(self, chosen: Longs, fold: Ints, seed: int) -> Longs:
+        """Return the code of the kind of each chosen sentence, guessed from all other folds."""
+        codes = np.zeros(len(chosen), np.int64)
+        for number in range(int(fold.max()) + 1):
+            domains = self.domains(chosen[fold != number], seed)
+            for at in np.flatnonzero(fold == number).tolist():
+                words = slice(self.start[chosen[at]], self.start[chosen[at] + 1])
+                codes[at] = domains.code(self.facts[:, words])
+        return codes
+
+
+def kinds_of(names: Sequence[str], source: Ints) -> tuple[tuple[str, ...], Ints]:
+    """Return the names of the kinds of text, and the kind of every tree by its source."""
+    if names and source.max() >= len(names):
+        raise TrainingError(
+            f"expected a name in `domains` for each of {source.max() + 1} treebanks, got "
+            f'{len(names)}: give one each, in the order of the treebanks, or "" for none'
+        )
+    distinct = tuple(sorted({name for name in names if name}))
+    number = [distinct.index(name) if name else -1 for name in names or [""] * (source.max() + 1)]
+    return distinct, np.array(number, np.int32)[source]
+
+
+@njit(cache=True, nogil=True)
+def _learn(
+    weight: Singles, squares: Singles, texts: tuple[Longs, Longs, Ints], order: Longs, draw: int
+) -> None:
+    """Run one epoch in this order. `draw` is where the random numbers start."""
+    facts, start, kind = texts
+    kinds = weight.shape[1]
+    share = np.empty(kinds, np.float32)
+    for s in order:
+        rows = slots(facts[:, start[s] : start[s + 1]], len(weight) - 1)
+        kept = 0
+        for row in rows:
+            draw = (draw * 0x5DEECE66D + 11) & 0xFFFFFFFFFFFF  # 48 bits
+            if draw >= DROPOUT * 2.0**48:
+                rows[kept] = row
+                kept += 1
+        share[:] = 0
+        for row in rows[:kept]:
+            share += weight[row]
+        share = np.exp(share - share.max())
+        share /= share.sum()
+        share[kind[s]] -= np.float32(1)
+        for row in rows[:kept]:
+            squares[row] += share * share
+            weight[row] -= np.float32(RATE) * share / np.sqrt(squares[row])
