@@ -11,7 +11,7 @@ from hypothesis.strategies import sampled_from
 from lpcfg.engine.pruned import fine
 from lpcfg.engine.pruned.coarse import Pruned
 from lpcfg.engine.rescoring.chart import derivation_log, inside_outside, view
-from lpcfg.engine.rescoring.domains import Domains, code_of, slots
+from lpcfg.engine.rescoring.domains import FACTS, Domains, code_of, slots
 from lpcfg.engine.rescoring.features import (
     edge_slots,
     item_slots,
@@ -170,11 +170,11 @@ def test_a_kind_of_text_is_guessed_only_where_it_is_sure() -> None:
     facts = WordFacts(frozenset(["gene", "lol"]), (), None)
     weight = np.zeros((1 << 12, 2), np.float32)
     for kind, word in enumerate(["gene", "lol"]):
-        weight[slots(facts.of([word]), len(weight) - 1), kind] += 1
+        weight[slots(facts.of([word]), len(weight) - 1)[:FACTS], kind] += 1  # no pairs
     domains = Domains(("abstracts", "chat"), weight)
-    assert domains.code(facts.of(["gene"])) == code_of("abstracts")
-    assert domains.code(facts.of(["lol"])) == code_of("chat")
-    assert domains.code(facts.of(["gene", "lol"])) == 0
+    assert domains.code(facts.of(["gene", "the"])) == code_of("abstracts")
+    assert domains.code(facts.of(["lol", "the"])) == code_of("chat")
+    assert domains.code(facts.of(["gene", "lol", "the"])) == 0
     assert code_of("abstracts") != code_of("chat") != 0
 
 

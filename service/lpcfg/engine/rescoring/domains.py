@@ -52,7 +52,9 @@ def code_of(name: str) -> int:
 
 @njit(cache=True, nogil=True)
 def slots(facts: Longs, mask: int) -> Longs:
-    """Return the rows of a sentence's features: FACTS of every word, and its pair with the next."""
+    """Return the rows of a sentence's features: FACTS of every word, its pair with the next, and
+    the number of words. The last word has no next one, and counts twice.
+    """
     n = facts.shape[1]
     result = np.empty(n * (FACTS + 1) + 1, np.int64)
     at = 0
