@@ -1,7 +1,9 @@
 """Adapting a published model to a few trees."""
 
 import json
+import math
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,13 +11,17 @@ import pytest
 
 from lpcfg.cli import main
 from lpcfg.errors import TrainingError
-from lpcfg.models.model import from_bundle, to_bundle
+from lpcfg.models.model import Model, from_bundle, to_bundle
 from lpcfg.models.store.versions import list_models, load, publish
 from lpcfg.parsing.parser import Parser
 from lpcfg.parsing.sentences import sentence_from_tokens
 from lpcfg.train.adapt import OWN_WORDS, PRIOR, adapt
+from lpcfg.train.data.treebank import forest_of
+from lpcfg.train.rescoring.adapting import FEWEST, joined_to
+from lpcfg.trees.binarize import binarize
 from lpcfg.trees.brackets import parse_tree, write
 from tests import small_models
+from tests.small_layers import random_layer
 
 OWN = parse_tree("(S (NP (DT the) (NN zorblatt)) (VP (VBD barked)) (. .))")
 
@@ -77,6 +83,38 @@ def test_what_the_base_has_no_symbols_for_is_counted() -> None:
     facts = adapt(small_models.spectral(), [strange, OWN]).facts
     assert (facts["trees"], facts["words"], facts["words_left_out"]) == (2, 8, 1)
     assert facts["rules_left_out"] >= 2
+
+
+def test_the_layer_goes_on_learning_from_own_trees() -> None:
+    base = small_models.spectral()
+    base = replace(base, rescoring=random_layer(base.grammar, seed=3))
+    own = small_models.trees()[:FEWEST]
+
+    def shares(model: Model) -> float:
+        """Sum p(tree | sentence) of the own trees."""
+        found = Parser(model).tree_probability(own)
+        return sum(math.exp(one.conditional_log_probability or -math.inf) for one in found)
+
+    few, many = adapt(base, own[1:]), adapt(base, own)
+    assert "passes" not in few.facts
+    assert few.model.rescoring is not None
+    assert base.rescoring is not None
+    np.testing.assert_array_equal(few.model.rescoring.weight, base.rescoring.weight)
+    assert many.facts["charts"] > FEWEST / 2
+    assert many.facts["passes"] > 0
+    assert shares(many.model) > shares(few.model)
+
+
+def test_symbols_that_the_base_lacks_have_numbers_beside_its_own() -> None:
+    grammar = small_models.spectral().grammar
+    own = forest_of([binarize(parse_tree("(S (FOO (XYZ a) (NN dog)) (VP (VBD barked)))"))])
+    forest, joined = joined_to(own, grammar)
+    assert joined.symbols == forest.symbols
+    assert set(joined.symbols) == {*grammar.symbols, "FOO", "XYZ"}
+    assert [forest.symbols[a] for a in forest.symbol] == [own.symbols[a] for a in own.symbol]
+    assert [[joined.symbols[a] for a in rule] for rule in joined.rules] == [
+        [grammar.symbols[a] for a in rule] for rule in grammar.rules
+    ]
 
 
 def test_nothing_to_adapt_to_and_a_literal_lexicon_are_refused() -> None:

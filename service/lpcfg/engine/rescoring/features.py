@@ -249,7 +249,8 @@ def item_slots(
             _over_word(codes, i, numbers)
             if of_kind:
                 _own_word(codes, i, numbers[count:])
-        count += OWN_WORD * of_kind
+        if of_kind:
+            count += OWN_WORD
         _slots(numbers, names.label[a], mask, slots, count)
         return count
     count = ITEM_FEATURES

@@ -56,7 +56,7 @@ def continue_layer(
     spilled, names = [], None
     for number in range(FOLDS):
         model = adapt_to(trees[fold != number])
-        forest, grammar = _joined(own, model.grammar)
+        forest, grammar = joined_to(own, model.grammar)
         charting = Charting(forest, grammar, layer.heads)
         path = folder / f"own-{number}"
         spilled.append(charting.spill(model, trees[fold == number], path))
@@ -86,7 +86,7 @@ def _best_passes(examples: ChartExamples, weight: Singles, tried: Bools, seed: i
     return int(np.argmin(losses))
 
 
-def _joined(own: Forest, base: Grammar) -> tuple[Forest, Grammar]:
+def joined_to(own: Forest, base: Grammar) -> tuple[Forest, Grammar]:
     """Number the symbols of a forest as in a grammar, and those it lacks beside them."""
     n = base.n_internal
     inside, over_words = base.symbols[:n], base.symbols[n:]
