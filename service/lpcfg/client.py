@@ -29,6 +29,7 @@ from lpcfg.errors import InputError, LpcfgError
 from lpcfg.protocol.schemas import (
     BatchLine,
     DependenciesResponse,
+    DependencyBatchLine,
     MarginalsResponse,
     ModelDetails,
     Models,
@@ -44,6 +45,7 @@ OneSentence = str | Sequence[str] | Mapping[str, Any] | TokensInput
 """A sentence as text, as tokens, or as a dict like one of `sentences` of /v1/parse."""
 Given = str | Sequence[OneSentence]
 T = TypeVar("T", bound=BaseModel)
+Line = TypeVar("Line", BatchLine, DependencyBatchLine)
 
 _QUOTA = 429
 _RETRIED = frozenset({_QUOTA, 502, 503, 504})
@@ -222,11 +224,13 @@ def _lines_of(chunk: Sequence[Any]) -> bytes:
     return "".join(json.dumps(one) + "\n" for one in chunk).encode()
 
 
-def _batch_answers(answer: httpx.Response, asked: int, before: int) -> Iterator[BatchLine]:
+def _batch_answers(
+    answer: httpx.Response, kind: type[Line], asked: int, before: int
+) -> Iterator[Line]:
     """Yield the answers to so many lines. Raise if there are not as many, after those there are."""
     lines = _checked(answer).splitlines()
     for line in lines:
-        one = _read(answer, line, BatchLine)
+        one = _read(answer, line, kind)
         yield one.model_copy(update={"line": before + one.line})
     if len(lines) != asked:
         raise ServiceError(
@@ -351,11 +355,28 @@ class Client(_Client):
     ) -> Iterator[BatchLine]:
         """Parse any number of sentences: yield one line for each, with a sentence or a problem."""
         parameters = _parse_options(k, objective, rescore, model)
+        yield from self._lines("/v1/batch", sentences, parameters, BatchLine)
+
+    def dependencies_batch(
+        self, sentences: Iterable[OneSentence], *, model: str | None = None
+    ) -> Iterator[DependencyBatchLine]:
+        """Parse any number of sentences into dependency trees: yield one line for each."""
+        parameters = _without_none({"model": model})
+        yield from self._lines("/v1/dependencies/batch", sentences, parameters, DependencyBatchLine)
+
+    def _lines(
+        self,
+        path: str,
+        sentences: Iterable[OneSentence],
+        parameters: Mapping[str, Any],
+        kind: type[Line],
+    ) -> Iterator[Line]:
+        """Send sentences in batches to this path, and yield the answers to all of them."""
         done = 0
         for chunk in _batch_requests(sentences):
             body = _lines_of(chunk)
-            answer = self._send("POST", "/v1/batch", content=body, params=parameters)
-            yield from _batch_answers(answer, len(chunk), done)
+            answer = self._send("POST", path, content=body, params=parameters)
+            yield from _batch_answers(answer, kind, len(chunk), done)
             done += _BATCH
 
     def models(self) -> Models:
@@ -499,11 +520,32 @@ class AsyncClient(_Client):
     ) -> AsyncIterator[BatchLine]:
         """Parse any number of sentences: yield one line for each, with a sentence or a problem."""
         parameters = _parse_options(k, objective, rescore, model)
+        lines = self._lines("/v1/batch", sentences, parameters, BatchLine)
+        async for line in lines:
+            yield line
+
+    async def dependencies_batch(
+        self, sentences: Iterable[OneSentence], *, model: str | None = None
+    ) -> AsyncIterator[DependencyBatchLine]:
+        """Parse any number of sentences into dependency trees: yield one line for each."""
+        parameters = _without_none({"model": model})
+        lines = self._lines("/v1/dependencies/batch", sentences, parameters, DependencyBatchLine)
+        async for line in lines:
+            yield line
+
+    async def _lines(
+        self,
+        path: str,
+        sentences: Iterable[OneSentence],
+        parameters: Mapping[str, Any],
+        kind: type[Line],
+    ) -> AsyncIterator[Line]:
+        """Send sentences in batches to this path, and yield the answers to all of them."""
         done = 0
         for chunk in _batch_requests(sentences):
             body = _lines_of(chunk)
-            answer = await self._send("POST", "/v1/batch", content=body, params=parameters)
-            for line in _batch_answers(answer, len(chunk), done):
+            answer = await self._send("POST", path, content=body, params=parameters)
+            for line in _batch_answers(answer, kind, len(chunk), done):
                 yield line
             done += _BATCH
 

@@ -15,7 +15,7 @@ from lpcfg.dependencies.model import to_bundle
 from lpcfg.dependencies.parser import DependencyParser
 from lpcfg.errors import StoreError
 from lpcfg.models.store.versions import publish
-from lpcfg.protocol.schemas import DependenciesResponse
+from lpcfg.protocol.schemas import DependenciesResponse, DependencyBatchLine
 from lpcfg.settings import Settings
 from lpcfg.web.app import create_app
 from tests.dependencies import small
@@ -68,6 +68,43 @@ def test_conllu_comes_where_it_is_accepted(client: TestClient) -> None:
     assert sentences[0].arcs.heads == (2, 3, 0, 5, 3, 3)
 
 
+def test_a_line_a_sentence_comes_where_it_is_accepted(client: TestClient) -> None:
+    sentences = ["The dog saw a cat.", {"tokens": [], "id": 2}, {"tokens": ["Go"], "id": "x"}]
+    whole = client.post(PATH, json={"sentences": sentences}).json()
+    headers = {"Accept": "application/x-ndjson"}
+    answer = client.post(PATH, json={"sentences": sentences}, headers=headers)
+    assert answer.headers["content-type"] == "application/x-ndjson"
+    assert [json.loads(line) for line in answer.text.splitlines()] == whole["sentences"]
+
+
+def test_a_batch_answers_each_line_in_order(client: TestClient) -> None:
+    lines = [
+        '"The dog saw a cat."',
+        '{"tokens": ["Go", "!"], "id": 5}',
+        "",
+        '{"tokens": ["Go"], "tags": ["X"]}',
+        '{"tokens": []}',
+        "{nothing",
+    ]
+    answer = client.post(f"{PATH}/batch", content="\n".join(lines))
+    assert answer.headers["content-type"] == "application/x-ndjson"
+    found = [DependencyBatchLine.model_validate_json(line) for line in answer.text.splitlines()]
+    assert [one.line for one in found] == [1, 2, 3, 4, 5, 6]
+    told = [(one.sentence.id, one.sentence.status) for one in found if one.sentence is not None]
+    assert told == [(None, "parsed"), (5, "parsed"), (None, "failed")]
+    problems = [one.problem for one in found if one.problem is not None]
+    assert [one.at for one in problems] == ["", "/tags", ""]
+    single = client.post(PATH, json={"sentences": ["The dog saw a cat."]}).json()
+    first = json.loads(answer.text.splitlines()[0])
+    assert (first["model"], [first["sentence"]]) == (single["model"], single["sentences"])
+
+
+def test_a_batch_refuses_a_model_that_is_not_served(client: TestClient) -> None:
+    answer = client.post(f"{PATH}/batch?model=small", content='"Go."')
+    assert answer.status_code == 422
+    assert answer.json()["at"] == "#query/model"
+
+
 @pytest.mark.parametrize(
     ("request_", "at", "message"),
     [
@@ -102,17 +139,23 @@ def test_a_named_dependency_model_must_be_in_the_store(store: Path) -> None:
         create_app(settings)
 
 
-def test_the_client_reads_answers(client: TestClient) -> None:
+def test_both_clients_read_answers(client: TestClient) -> None:
     def passed_on(request: httpx.Request) -> httpx.Response:
-        answer = client.post(request.url.path, json=json.loads(request.content))
+        query = request.url.raw_path.decode()
+        answer = client.post(query, content=request.content, headers=request.headers)
         return httpx.Response(answer.status_code, content=answer.content)
 
     with Client("http://service", transport=httpx.MockTransport(passed_on)) as one:
         answer = one.dependencies("The dog saw a cat.")
+        lines = list(one.dependencies_batch(["The dog saw a cat."] * 65 + ["Go!"], model="dep"))
     assert answer.sentences[0].tokens[2].relation == "root"
+    assert [line.line for line in lines] == list(range(1, 67))
+    assert lines[64].sentence == answer.sentences[0].model_copy(update={"id": None})
 
-    async def asked() -> DependenciesResponse:
+    async def asked() -> tuple[DependenciesResponse, list[DependencyBatchLine]]:
         async with AsyncClient("http://s", transport=httpx.MockTransport(passed_on)) as other:
-            return await other.dependencies(["The dog saw a cat."])
+            sentences = ["The dog saw a cat."] * 65 + ["Go!"]
+            found = [line async for line in other.dependencies_batch(sentences)]
+            return await other.dependencies(["The dog saw a cat."]), found
 
-    assert asyncio.run(asked()).sentences == answer.sentences
+    assert asyncio.run(asked()) == (answer, lines)

@@ -28,6 +28,7 @@ OPERATIONS = (
     "POST /v1/marginals",
     "POST /v1/tree-probability",
     "POST /v1/dependencies",
+    "POST /v1/dependencies/batch",
     "POST /v1/tag",
     "POST /v1/batch",
     "POST /v1/similarity",

@@ -135,7 +135,7 @@ class DependencyParser:
         """
         sentences = sentences_of(given)
         for number, sentence in enumerate(sentences):
-            check_plain(sentence, number)
+            check_plain(sentence, f"/sentences/{number}")
         found = self._computed([one.tokens for one in sentences], stop)
         return [self._read_out(one, parts) for one, parts in zip(sentences, found, strict=True)]
 
@@ -250,14 +250,17 @@ class DependencyParser:
         return tuple(names[k] for k in best), score.max(axis=1)
 
 
-def check_plain(sentence: Sentence, number: int) -> None:
-    """Raise InputError for a sentence with tags or constraints, which dependency models ignore."""
+def check_plain(sentence: Sentence, pointer: str) -> None:
+    """Raise InputError for a sentence with tags or constraints, which dependency models ignore.
+
+    `pointer` is the place of the sentence in the request.
+    """
     for name in ("tags", "constraints"):
         if getattr(sentence, name):
             raise InputError(
                 f"expected tokens without {name}, got some: dependency models use none, leave "
                 "them out",
-                pointer=f"/sentences/{number}/{name}",
+                pointer=f"{pointer}/{name}",
             )
 
 

@@ -368,6 +368,16 @@ class BatchParameters(BaseModel):
     rescore: Rescore = True
 
 
+class DependencyBatchParameters(BaseModel):
+    """Options for parsing the lines of a batch into dependency trees."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    model: str | None = Field(
+        None, min_length=1, description="NAME or NAME@VERSION of a dependency model that is served"
+    )
+
+
 # Answers ------------------------------------------------------------------------------------------
 
 
@@ -676,6 +686,15 @@ class BatchLine(_Answer):
     line: int = Field(description="number of the line answered, from 1", examples=[1])
     model: ModelVersion
     sentence: SentenceAnswer | None = None
+    problem: Problem | None = None
+
+
+class DependencyBatchLine(_Answer):
+    """The answer to one line of a batch: a sentence's dependency tree, or a problem."""
+
+    line: int = Field(description="number of the line answered, from 1", examples=[1])
+    model: ModelVersion
+    sentence: DependencySentence | None = None
     problem: Problem | None = None
 
 

@@ -31,7 +31,8 @@ from lpcfg.web.served import Models, starting
 from lpcfg.words.similarity import Similarity, comparison
 
 _log = structlog.get_logger("lpcfg.web")
-BATCH = "/v1/batch"
+BATCHES = frozenset({"/v1/batch", "/v1/dependencies/batch"})
+"""The paths whose bodies are lines, any number of them, answered while they come."""
 _DIGITS = 18  # of a Content-Length: an exabyte
 
 
@@ -144,7 +145,7 @@ class Service:
             key = self.keys.owner(headers)
             record.key = record.client = key.name
         self._check_ready()
-        if scope["path"] == BATCH:
+        if scope["path"] in BATCHES:
             self.admission.check_batch(record.client)
         else:
             length = headers.get("content-length", "")

@@ -7,7 +7,7 @@ if the service ends: then every line that still comes has a problem for its answ
 import asyncio
 import json
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,19 +17,19 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
+from lpcfg.cancel import Stop
 from lpcfg.errors import InputError, LimitError, LpcfgError
-from lpcfg.parsing.results import Options
+from lpcfg.parsing.results import Sentence
 from lpcfg.protocol.schemas import Problem, SentenceInput
 from lpcfg.web.endpoints import inputs
-from lpcfg.web.endpoints.tasks import Answer, encoded, parse_task
+from lpcfg.web.endpoints.tasks import Answer, encoded
 from lpcfg.web.http.bodies import LARGE, read_json
 from lpcfg.web.http.limits import check_sentence
 from lpcfg.web.http.problems import Refused, problem_of, problem_of_validation
 from lpcfg.web.http.record import connection_of, record_of
 from lpcfg.web.scheduling.admission import Lane
 from lpcfg.web.scheduling.work import Task
-from lpcfg.web.served import Served
-from lpcfg.web.state import BATCH, Service, until_disconnect
+from lpcfg.web.state import Service, until_disconnect
 
 _INPUT: TypeAdapter[inputs.AnyInput] = TypeAdapter(SentenceInput)
 _AHEAD = 4
@@ -42,7 +42,29 @@ _ENDING = Refused(
     "ending", "expected a line before the service was told to end, got one after: send it again"
 )
 
+LINES = {
+    "requestBody": {
+        "description": "A sentence a line, as JSON: a string, or an object with tokens as in the "
+        "`sentences` of /v1/parse. Each line is one sentence, so `text`, which may have several, "
+        "is none. A line that is blank has a problem for its answer; a line break at the very end "
+        "begins no other line.",
+        "required": True,
+        "content": {
+            "application/x-ndjson": {
+                "schema": {"type": "string"},
+                "example": '"The cat sat."\n{"id": 2, "tokens": ["Cats", "sleep", "."]}\n',
+            }
+        },
+    }
+}
+"""How the description of the service tells what the body of a batch is."""
+ANSWERED = (
+    "A line for each line, in order: what is wrong with one is its answer. The schema is that of a "
+    "line."
+)
 Answering = asyncio.Task[bytes]
+MakeTask = Callable[[Sentence, Stop], Task[Answer]]
+"""Make the task that answers one sentence."""
 
 
 @dataclass(frozen=True)
@@ -73,8 +95,8 @@ class Batch:
     """One batch in progress, answered by one version of one model."""
 
     service: Service
-    served: Served
-    options: Options
+    version: Mapping[str, Any]
+    task_of: MakeTask
     request: Request
     under_way: set[Answering] = field(default_factory=set)
 
@@ -140,12 +162,12 @@ class Batch:
 
     def _too_late(self, number: int, lines: int) -> bytes:
         """Write the problem that lines from this one on are not begun any more."""
-        told = {"model": self.served.version, "problem": _dumped(problem_of(_ENDING))}
+        told = {"model": self.version, "problem": _dumped(problem_of(_ENDING))}
         after = encoded(told)[1:] + b"\n"
         return b"".join(b'{"line":%d,' % one + after for one in range(number, number + lines))
 
     async def _answer(self, number: int, line: bytes | LpcfgError) -> bytes:
-        told = {"line": number, "model": self.served.version}
+        told = {"line": number, "model": self.version}
         try:
             sentence = await self._sentence(line)
         except LpcfgError as error:
@@ -172,12 +194,13 @@ class Batch:
 
         def prepare() -> list[Task[Answer]]:
             sentence = inputs.sentence_of(given, settings, "")
-            return [parse_task(service.cache, self.served, sentence, self.options, stop, "")]
+            return [self.task_of(sentence, stop)]
 
         estimate = inputs.estimate(None, [given], settings)
         record = record_of(self.request.scope)
         [answer] = await service.answers(prepare, Lane.BATCH, record, estimate, stop)
-        service.done(self.request, BATCH, self.served.version, [answer.tokens], expected)
+        path = self.request.scope["path"]
+        service.done(self.request, path, self.version, [answer.tokens], expected)
         return answer.body
 
 

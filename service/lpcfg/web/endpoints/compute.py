@@ -25,7 +25,7 @@ from lpcfg.protocol.schemas import (
 from lpcfg.settings import Settings
 from lpcfg.trees.brackets import write
 from lpcfg.web.endpoints import inputs
-from lpcfg.web.endpoints.batch import Batch, LinesResponse
+from lpcfg.web.endpoints.batch import ANSWERED, LINES, Batch, LinesResponse
 from lpcfg.web.endpoints.tasks import Answer, encoded, located, parse_task
 from lpcfg.web.http.bodies import GuardedRoute
 from lpcfg.web.http.keys import BEARER
@@ -199,28 +199,10 @@ def _tree_probability(
     "/batch",
     response_class=LinesResponse,
     responses={
-        200: {
-            "description": "A line for each line, in order: what is wrong with one is its answer. "
-            "The schema is that of a line.",
-            "model": BatchLine,
-        },
+        200: {"description": ANSWERED, "model": BatchLine},
         **documented("content", "limit", "key", "overload", "starting"),
     },
-    openapi_extra={
-        "requestBody": {
-            "description": "A sentence a line, as JSON: a string, or an object with tokens as in "
-            "the `sentences` of /v1/parse. Each line is one sentence, so `text`, which may have "
-            "several, is none. A line that is blank has a problem for its answer; a line break at "
-            "the very end begins no other line.",
-            "required": True,
-            "content": {
-                "application/x-ndjson": {
-                    "schema": {"type": "string"},
-                    "example": '"The cat sat."\n{"id": 2, "tokens": ["Cats", "sleep", "."]}\n',
-                }
-            },
-        }
-    },
+    openapi_extra=LINES,
     summary="Parse line by line",
 )
 async def batch(
@@ -237,7 +219,11 @@ async def batch(
         _check_parses(asked.k, service.settings)
         served = service.models.named(asked.model)
     options = Options(k=asked.k, objective=asked.objective, rescore=asked.rescore)
-    return LinesResponse(Batch(service, served, options, request))
+
+    def task_of(sentence: Sentence, stop: Stop) -> Task[Answer]:
+        return parse_task(service.cache, served, sentence, options, stop, "")
+
+    return LinesResponse(Batch(service, served.version, task_of, request))
 
 
 # Shared -------------------------------------------------------------------------------------------

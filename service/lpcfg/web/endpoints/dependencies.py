@@ -1,21 +1,28 @@
-"""POST /v1/dependencies: each token's head and relation, with their probabilities."""
+"""POST /v1/dependencies, and batches: each token's head and relation, with their probabilities."""
 
 import json
+from enum import Enum
 from functools import partial
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Request
+from fastapi import APIRouter, Depends, Query, Request
 from starlette.responses import Response
 
 from lpcfg.cancel import Stop
 from lpcfg.dependencies import conllu
 from lpcfg.dependencies.parser import DependencyParser, ParsedArcs, check_plain
-from lpcfg.dependencies.to_json import parsed_json
+from lpcfg.dependencies.to_json import FAILED, parsed_json
 from lpcfg.parsing.results import Sentence
-from lpcfg.protocol.schemas import DependenciesRequest, DependenciesResponse
+from lpcfg.protocol.schemas import (
+    DependenciesRequest,
+    DependenciesResponse,
+    DependencyBatchLine,
+    DependencyBatchParameters,
+)
 from lpcfg.web.endpoints import inputs
+from lpcfg.web.endpoints.batch import ANSWERED, LINES, Batch, LinesResponse
 from lpcfg.web.endpoints.compute import PROBLEMS, admit_sentences
-from lpcfg.web.endpoints.tasks import Answer, encoded
+from lpcfg.web.endpoints.tasks import Answer, encoded, located
 from lpcfg.web.http.bodies import GuardedRoute
 from lpcfg.web.http.keys import BEARER
 from lpcfg.web.http.problems import documented
@@ -24,7 +31,14 @@ from lpcfg.web.scheduling.work import Task
 from lpcfg.web.state import Service, service_of
 
 router = APIRouter(prefix="/v1", route_class=GuardedRoute, dependencies=[Depends(BEARER)])
-CONLLU = "text/x-conllu"
+
+
+class Form(Enum):
+    """The types of answers. A request that accepts none of the first two gets the last."""
+
+    CONLLU = "text/x-conllu"
+    LINES = "application/x-ndjson"
+    JSON = "application/json"
 
 
 @router.post(
@@ -32,9 +46,13 @@ CONLLU = "text/x-conllu"
     response_model=DependenciesResponse,
     responses={
         200: {
-            "description": "An answer for each sentence, in order; as CoNLL-U where the request "
-            f"accepts `{CONLLU}`. A failed sentence is then a comment.",
-            "content": {CONLLU: {"schema": {"type": "string"}}},
+            "description": "An answer for each sentence, in order. As CoNLL-U where the request "
+            f"accepts `{Form.CONLLU.value}`: a failed sentence is then a comment. As a line for "
+            f"each sentence, an object like those in `sentences`, where it accepts "
+            f"`{Form.LINES.value}`.",
+            "content": {
+                form.value: {"schema": {"type": "string"}} for form in (Form.CONLLU, Form.LINES)
+            },
         },
         **PROBLEMS,
         **documented("not-found"),
@@ -53,14 +71,15 @@ async def dependencies(
     settings, stop = service.settings, service.stop()
     parser, version = service.models.dependencies(body.model)
     admit_sentences(service, request, body.text, body.sentences)
-    as_conllu = CONLLU in request.headers.get("accept", "")
+    accepted = request.headers.get("accept", "")
+    form = next((one for one in Form if one.value in accepted), Form.JSON)
 
     def prepare() -> list[Task[Answer]]:
         sentences = inputs.sentences_of(body.text, body.sentences, settings, stop)
         for number, one in enumerate(sentences):
-            check_plain(one, number)
+            check_plain(one, f"/sentences/{number}")
         return [
-            Task(partial(_answered, parser, one, stop, as_conllu), cost(len(one.tokens)))
+            Task(partial(_answered, parser, one, stop, form), cost(len(one.tokens)))
             for one in sentences
         ]
 
@@ -68,28 +87,55 @@ async def dependencies(
     answers = await service.compute(request, prepare, estimate, stop)
     service.done(request, "/v1/dependencies", version, [one.tokens for one in answers])
     parts = [one.body for one in answers]
-    if as_conllu:
-        return Response(b"".join(parts), media_type=f"{CONLLU}; charset=utf-8")
-    model = json.dumps(version).encode()
-    return Response(
-        b'{"model":' + model + b',"sentences":[' + b",".join(parts) + b"]}",
-        media_type="application/json",
-    )
+    if form is Form.JSON:
+        model = json.dumps(version).encode()
+        whole = b'{"model":' + model + b',"sentences":[' + b",".join(parts) + b"]}"
+        return Response(whole, media_type=form.value)
+    charset = "; charset=utf-8" if form is Form.CONLLU else ""
+    return Response(b"".join(parts), media_type=form.value + charset)
 
 
-def _answered(parser: DependencyParser, sentence: Sentence, stop: Stop, as_conllu: bool) -> Answer:
-    made = _answer_body(parser, sentence, stop, as_conllu)
-    return Answer(made, len(sentence.tokens))
+@router.post(
+    "/dependencies/batch",
+    response_class=LinesResponse,
+    responses={
+        200: {"description": ANSWERED, "model": DependencyBatchLine},
+        **documented("content", "limit", "key", "overload", "starting", "not-found"),
+    },
+    openapi_extra=LINES,
+    summary="Parse line by line into dependency trees",
+)
+async def batch(
+    request: Request,
+    service: Annotated[Service, Depends(service_of)],
+    asked: Annotated[DependencyBatchParameters, Query()],
+) -> Response:
+    """Answer each line of the body with a tree or a problem, in order, as soon as it is done.
+
+    Memory stays bounded for a batch of any length, as for /v1/batch.
+    """
+    with located("#query"):
+        parser, version = service.models.dependencies(asked.model)
+
+    def task_of(sentence: Sentence, stop: Stop) -> Task[Answer]:
+        check_plain(sentence, "")
+        run = partial(_answered, parser, sentence, stop, Form.JSON)
+        return Task(run, cost(len(sentence.tokens)))
+
+    return LinesResponse(Batch(service, version, task_of, request))
 
 
-def _answer_body(
-    parser: DependencyParser, sentence: Sentence, stop: Stop, as_conllu: bool
-) -> bytes:
+def _answered(parser: DependencyParser, sentence: Sentence, stop: Stop, form: Form) -> Answer:
+    return Answer(_answer_body(parser, sentence, stop, form), len(sentence.tokens))
+
+
+def _answer_body(parser: DependencyParser, sentence: Sentence, stop: Stop, form: Form) -> bytes:
     found: ParsedArcs | None = None
     if sentence.tokens:
         [found] = parser.parse(sentence, stop=stop)
-    if as_conllu:
+    if form is Form.CONLLU:
         if found is None:
-            return b"# failed: the sentence has no words\n"
+            return f"# failed: {FAILED}\n".encode()
         return conllu.write([found.conllu()]).encode()
-    return encoded(parsed_json(found, text=sentence.text, identifier=sentence.id))
+    made = encoded(parsed_json(found, text=sentence.text, identifier=sentence.id))
+    return made + b"\n" if form is Form.LINES else made

@@ -21,7 +21,7 @@ from lpcfg.settings import Settings
 from lpcfg.web.http.gate import Gate
 from lpcfg.web.http.problems import problem
 from lpcfg.web.http.record import CONNECTION, Record
-from lpcfg.web.state import BATCH
+from lpcfg.web.state import BATCHES
 
 _BYTES_PER_SECOND = 1024
 _LAST_READS = 0.25  # seconds for reading requests already on their way when the service ends
@@ -206,7 +206,7 @@ class DeadlineProtocol(HttpToolsProtocol):
     def _allowed(self) -> float:
         one = self.settings
         match self._phase:
-            case "body" if self.scope["path"] == BATCH and not self._is_answered():
+            case "body" if self.scope["path"] in BATCHES and not self._is_answered():
                 return float("inf")
             case "body":
                 return one.body_seconds + self._received / _BYTES_PER_SECOND

@@ -14,11 +14,10 @@ from lpcfg.errors import LpcfgError
 from lpcfg.web.http.bodies import too_large
 from lpcfg.web.http.problems import Refused, problem_of, response
 from lpcfg.web.http.record import MEMBER, Record
-from lpcfg.web.state import Service
+from lpcfg.web.state import BATCHES, Service
 
 _log = structlog.get_logger("lpcfg.web")
 _QUIET = frozenset({"/v2/health/live", "/v2/health/ready", "/metrics"})
-_UNBOUNDED = frozenset({"/v1/batch"})
 _DIGITS = 18  # of a Content-Length: an exabyte
 _CLOSE = {"connection": "close"}  # the rest of that body will not be read
 PROTECTION = [
@@ -77,7 +76,7 @@ class Observed:
             expected = f"expected a Content-Length of at most {_DIGITS} digits"
             return Refused("http", f"{expected}, got {len(declared)}: send the body's length")
         most = self.service.settings.max_body_bytes
-        if declared.isdecimal() and int(declared) > most and path not in _UNBOUNDED:
+        if declared.isdecimal() and int(declared) > most and path not in BATCHES:
             return too_large(int(declared), most)
         return None
 
