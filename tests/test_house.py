@@ -348,6 +348,7 @@ CALLED_FROM_OUTSIDE = {
     "send_400_response": "uvicorn",
     "readinto": "io.BufferedReader",
     "setup": "dask.distributed",
+    "dependencies_batch": "who imports lpcfg.client",
 }
 """Names that nobody calls here, and who does."""
 
