@@ -1,11 +1,12 @@
 """Print the table of the dependency paper: a base parser, reranked by triples of tags and log |p|.
 
-    python -m benchmarks.dependencies rerank gum-dep|craft [--limit N] [--states M] [--seed N]
+    python -m benchmarks.dependencies rerank gum-dep|craft [--order 1|2] [--limit N] [--seed N]
     python -m benchmarks.dependencies join en-dep model_store
 
-`rerank` learns the base parser on the training trees and, for the reranker's lists, three times on
-two thirds of them (jack-knifed, contiguous). Punctuation is stripped, tags are gold. Prints a row
-of the table for each set of features, and p of the paired bootstrap against the row it is beside.
+`rerank` learns the base parser, of first or second order, on the training trees and, for the
+reranker's lists, three times on two thirds of them (jack-knifed, contiguous). Punctuation is
+stripped, tags are gold. Prints a row of the table for each set of features, and p of the paired
+bootstrap against the row it is beside.
 
 `join` adds a multiple of log p of the expansion to log p of a stored parser's 20 best trees on
 gum-dep/dev, with the parser's own tags, and prints UAS by the factor.
@@ -15,14 +16,15 @@ import argparse
 import json
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
-from benchmarks.dependency_trees import expanded, linear, reranking
+from benchmarks.dependency_trees import expanded, linear, reranking, second_order
 from benchmarks.dependency_trees.bootstrap import paired_bootstrap, right_heads
 from benchmarks.dependency_trees.k_best import k_best_trees
 from benchmarks.dependency_trees.reranking import Candidates
+from benchmarks.dependency_trees.second_order import SiblingParser
 from benchmarks.dependency_trees.tree_scores import TreeScores
 
 from lpcfg.dependencies import conllu, spectral
@@ -82,12 +84,18 @@ def spectral_model(trees: Sequence[Arcs], states: int) -> tuple[Vocabulary, spec
     return vocabulary, spectral.Operators.estimated(examples, learned)
 
 
+BASES: dict[int, Callable[[Sequence[Arcs], int], linear.LinearParser | SiblingParser]] = {
+    1: linear.learn,
+    2: second_order.learn,
+}
+
+
 class Models:
     """The base parser and both generative models of some trees."""
 
-    def __init__(self, trees: Sequence[Arcs], states: int, seed: int) -> None:
+    def __init__(self, trees: Sequence[Arcs], order: int, states: int, seed: int) -> None:
         started = time.process_time()
-        self.base = linear.learn(trees, seed)
+        self.base = BASES[order](trees, seed)
         base = time.process_time()
         self.vocabulary, self.operators = spectral_model(trees, states)
         algorithm = time.process_time()
@@ -121,15 +129,15 @@ def cut(one: Candidates, columns: Sequence[int]) -> Candidates:
     return Candidates(one.sentence, one.heads, one.numbers[:, list(columns)])
 
 
-def rerank(name: str, limit: int | None, states: int, seed: int) -> None:
+def rerank(name: str, order: int, limit: int | None, states: int, seed: int) -> None:
     train, dev = bank(name, "train")[:limit], bank(name, "dev")
     lists = []
     for k in range(FOLDS):
         low, high = k * len(train) // FOLDS, (k + 1) * len(train) // FOLDS
-        models = Models([*train[:low], *train[high:]], states, seed)
+        models = Models([*train[:low], *train[high:]], order, states, seed)
         lists += [models.candidates(arcs) for arcs in train[low:high]]
         note(f"fold {k + 1}: {models.seconds}")
-    models = Models(train, states, seed)
+    models = Models(train, order, states, seed)
     note(f"all: {models.seconds}, conditions {models.operators.conditions}")
     of_dev = [models.candidates(arcs) for arcs in dev]
     words = np.array([len(arcs.words) for arcs in dev])
@@ -206,7 +214,8 @@ def main() -> None:
     commands = parser.add_subparsers(dest="command", required=True)
     one = commands.add_parser("rerank")
     one.add_argument("bank", choices=("gum-dep", "craft"))
-    one.add_argument("--limit", type=int)
+    one.add_argument("--order", type=int, choices=BASES, default=1, help="of the base parser")
+    one.add_argument("--limit", type=int, help="learn from the first so many trees")
     one.add_argument("--states", type=int, default=10)
     one.add_argument("--seed", type=int, default=0)
     other = commands.add_parser("join")
@@ -216,7 +225,7 @@ def main() -> None:
     if given.command == "join":
         join(given.model, given.store)
     else:
-        rerank(given.bank, given.limit, given.states, given.seed)
+        rerank(given.bank, given.order, given.limit, given.states, given.seed)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,10 @@
 - semi-supervised: raw text is parsed, and trees likely to be right take part in Ω, with all of
   their nodes. Moments are those of the treebank alone (section 9 of the JMLR paper).
 - states: m of the most frequent symbols by coordinate search on F1 of held-out trees (Narayan and
-  Cohen 2016). Projections are computed once; a smaller m truncates them.
+  Cohen 2016). Projections are computed once, with twice the states; a smaller m truncates them.
+
+The last two are repeated with `--seeds`: the tagger's seed, another part of the text, and other
+held-out trees. The estimator itself has no random numbers.
 
 F1 is strict, of tensors alone, with the parser's own tags, over every k-th dev sentence.
 """
@@ -18,6 +21,7 @@ import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -34,8 +38,15 @@ from lpcfg.parsing.sentences import sentence_from_tree, sentences_in
 from lpcfg.text.files import texts
 from lpcfg.train.config import TrainingConfig, member
 from lpcfg.train.data.examples import Examples
-from lpcfg.train.data.folds import HeldOut, split
-from lpcfg.train.data.treebank import Forest, forest_of, lexicon_of, read_forest, strees_of
+from lpcfg.train.data.folds import HeldOut
+from lpcfg.train.data.treebank import (
+    Forest,
+    forest_of,
+    lexicon_of,
+    part_of,
+    read_forest,
+    strees_of,
+)
 from lpcfg.train.estimators.compact import tables_of
 from lpcfg.train.estimators.moments import Occurrences, Projection
 from lpcfg.train.estimators.registry import Job, estimator
@@ -51,10 +62,10 @@ from lpcfg.trees.tree import Tree
 EVERY = 10
 """Steps of EM between two scores."""
 PARENT = "^"
-HELD_OUT = 300
-"""Trees by which states are searched."""
-SHARES = (0.25, 0.5)
-"""Numbers of states that are tried, as shares of the symbol's own."""
+HELD_OUT, RUN = 600, 50
+"""Trees by which states are searched, in runs of neighbours."""
+FACTORS = (0.25, 0.5, 2.0)
+"""Numbers of states that are tried, as multiples of the symbol's own."""
 
 
 def main() -> None:
@@ -82,7 +93,10 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--symbols", type=int, default=16, help="whose states are searched")
     parser.add_argument("--text", type=Path, nargs="*", default=None, help="raw text to parse")
     parser.add_argument("--sentences", type=int, default=10_000, help="of raw text, at most")
-    parser.add_argument("--least", type=float, default=0.5, help="probability of trees to keep")
+    parser.add_argument(
+        "--least", type=float, nargs="+", default=[0.5], help="probability of trees to keep"
+    )
+    parser.add_argument("--seeds", type=int, nargs="+", default=[1], help="of the last two")
     return parser.parse_args()
 
 
@@ -95,10 +109,10 @@ def _f1(model: Model, gold: Sequence[Tree]) -> float:
     return treebanks.f1(gold, found)
 
 
-def _learned(file: Path, name: str = "spectral", **settings: object) -> Model:
+def _learned(file: Path, name: str = "spectral", seed: int = 1, **settings: object) -> Model:
     """Learn a model of one estimator from all trees of a file."""
-    config = TrainingConfig(members=(member(name, **settings),), rescoring=None, held_out=0)
-    return train(file, config)[0]
+    members = (member(name, **settings),)
+    return train(file, TrainingConfig(members=members, rescoring=None, held_out=0, seed=seed))[0]
 
 
 # EM, step by step ---------------------------------------------------------------------------------
@@ -173,38 +187,39 @@ def without_parents(tree: Tree) -> Tree:
 def semi_supervised(bank: Path, arguments: argparse.Namespace) -> Iterator[Record]:
     """Score tables whose projections are of gold and automatic trees, and moments of gold trees."""
     gold = _gold(bank, arguments)
-    model = _learned(bank / "train.mrg", states=arguments.states[0])
-    yield {"trees": 0, "f1": _f1(model, gold)}
-    given = arguments.text or [arguments.data / "text" / "amalgum.txt.gz"]
-    forest = _forest(bank / "train.mrg")
-    kept = list(_likely(model, forest, given, arguments))
-    own = Examples.of(forest, model.lexicon)
-    both = forest_of([*strees_of(forest), *kept])
-    lexicon = lexicon_of(both, rare_threshold=3, language="english")
     config = SpectralConfig(states=arguments.states[0])
-    projection, _ = project(Examples.of(both, lexicon), config, seed=1, workers=1)
-    tables = _of_projection(own, projection, projection.states, config)
-    yield {"trees": len(kept), "f1": _f1(replace(model, members=(tables,)), gold)}
+    forest = _forest(bank / "train.mrg")
+    for seed in arguments.seeds:
+        model = _learned(bank / "train.mrg", seed=seed, states=config.states)
+        yield {"least": None, "trees": 0, "of_seed": seed, "f1": _f1(model, gold)}
+        likely = list(_likely(model, forest, arguments, seed))
+        for least in arguments.least:
+            kept = [stree for probability, stree in likely if probability >= least]
+            both = forest_of([*strees_of(forest), *kept])
+            lexicon = lexicon_of(both, rare_threshold=3, language="english")
+            projection, _ = project(Examples.of(both, lexicon), config, seed=1, workers=1)
+            own = Examples.of(forest, model.lexicon)
+            tables = _of_projection(own, projection, projection.states, config)
+            f1 = _f1(replace(model, members=(tables,)), gold)
+            yield {"least": least, "trees": len(kept), "of_seed": seed, "f1": f1}
 
 
 def _likely(
-    model: Model, forest: Forest, given: Sequence[Path], arguments: argparse.Namespace
-) -> Iterator[Tree]:
-    """Parse text, and yield the s-trees over known symbols that are likely to be right."""
-    parser, left, known = Parser(model), arguments.sentences, set(forest.symbols)
-    for path in given:
-        for _, text in texts(path):
-            for sentence in sentences_in(text):
-                if left == 0:
-                    return
-                left -= 1
-                [found] = parser.parse([sentence])
-                if found.status != "parsed" or (found.parses[0].probability or 0) < arguments.least:
-                    continue
-                tree = normalize(found.parses[0].tree)
-                stree = None if tree is None else binarize(tree, horizontal=1)
-                if stree is not None and {node.label for node in stree.nodes()} <= known:
-                    yield stree
+    model: Model, forest: Forest, arguments: argparse.Namespace, seed: int
+) -> Iterator[tuple[float, Tree]]:
+    """Parse every third sentence, and yield probabilities and s-trees over known symbols."""
+    parser, known = Parser(model), set(forest.symbols)
+    given = arguments.text or [arguments.data / "text" / "amalgum.txt.gz"]
+    every = (one for path in given for _, text in texts(path) for one in sentences_in(text))
+    for sentence in islice(every, seed % 3, 3 * arguments.sentences, 3):
+        [found] = parser.parse([sentence])
+        if found.status != "parsed":
+            continue
+        probability = found.parses[0].probability or 0.0
+        tree = normalize(found.parses[0].tree) if probability >= min(arguments.least) else None
+        stree = None if tree is None else binarize(tree, horizontal=1)
+        if stree is not None and {node.label for node in stree.nodes()} <= known:
+            yield probability, stree
 
 
 def _of_projection(
@@ -229,33 +244,59 @@ def _of_projection(
 def states(bank: Path, arguments: argparse.Namespace) -> Iterator[Record]:
     """Search m of the most frequent symbols, one after the other, on held-out trees."""
     gold = _gold(bank, arguments)
-    learned, trees = split(_forest(bank / "train.mrg"), HELD_OUT)
+    for seed in arguments.seeds:
+        found = _searched(_forest(bank / "train.mrg"), seed, arguments)
+        for name, m, of_held, model in found:
+            f1 = _f1(model, gold)
+            yield {
+                "states": name,
+                "of_seed": seed,
+                "mean": float(m.mean()),
+                "held_out_f1": of_held,
+                "f1": f1,
+            }
+
+
+def _searched(
+    whole: Forest, seed: int, arguments: argparse.Namespace
+) -> list[tuple[str, Ints, float, Model]]:
+    """Return what the spectrum cuts and what the search finds: m, F1 held out, the model."""
+    learned, trees = _held_out(whole, seed)
     with TemporaryDirectory() as folder:
         file = Path(folder) / "train.mrg"
         file.write_text("\n".join(write(restore(one)) for one in strees_of(learned)), "utf-8")
-        model, forest = _learned(file, "counts"), _forest(file)
-    examples = Examples.of(forest, model.lexicon)
-    config = SpectralConfig(states=arguments.states[0])
-    projection, _ = project(examples, config, seed=1, workers=1)
+        model, forest = _learned(file, "counts", seed), _forest(file)
+    examples, most = Examples.of(forest, model.lexicon), arguments.states[0]
+    # Smoothing and terms of m states, so that a searched m differs in its states alone.
+    config = SpectralConfig(states=most)
+    projection, _ = project(examples, replace(config, states=2 * most), seed=1, workers=1)
     held = HeldOut(trees, model, 1)
 
-    def tables(m: Ints) -> Tables:
-        return _of_projection(examples, projection, m, config)
+    def of(m: Ints) -> Model:
+        tables = _of_projection(examples, projection, m, config)
+        return replace(model, members=(tables,))
 
-    best = projection.states.copy()
-    highest = first = held.f1(tables(best))
+    first = np.minimum(projection.states, most).astype(np.int32)
+    best, highest = first, before = first, held.f1(*of(first).members)
     for a in np.argsort(-np.bincount(forest.symbol))[: arguments.symbols].tolist():
-        for share in SHARES:
+        for factor in FACTORS:
             tried = best.copy()
-            tried[a] = max(1, round(share * projection.states[a]))
-            if tried[a] < best[a] and (f1 := held.f1(tables(tried))) > highest:
+            tried[a] = np.clip(round(factor * first[a]), 1, projection.states[a])
+            if tried[a] != first[a] and (f1 := held.f1(*of(tried).members)) > highest:
                 best, highest = tried, f1
-    for name, m, of_held in (
-        ("as the spectrum cuts", projection.states, first),
-        ("searched", best, highest),
-    ):
-        f1 = _f1(replace(model, members=(tables(m),)), gold)
-        yield {"states": name, "mean": float(m.mean()), "held_out_f1": of_held, "f1": f1}
+    return [
+        ("as the spectrum cuts", first, before, of(first)),
+        ("searched", best, highest, of(best)),
+    ]
+
+
+def _held_out(forest: Forest, seed: int) -> tuple[Forest, tuple[Tree, ...]]:
+    """Hold out runs of neighbours, other ones for each seed, at most a tenth of the trees."""
+    runs = np.arange(forest.n_trees) // RUN
+    count = max(1, min(HELD_OUT, forest.n_trees // 10) // RUN)
+    held = np.isin(runs, np.random.default_rng(seed).choice(runs[-1] + 1, count, replace=False))
+    trees = tuple(map(restore, strees_of(part_of(forest, np.flatnonzero(held)))))
+    return part_of(forest, np.flatnonzero(~held)), trees
 
 
 # Telling ------------------------------------------------------------------------------------------

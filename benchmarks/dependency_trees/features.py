@@ -1,8 +1,9 @@
-"""Features of arcs as numbers: codes of words, templates that join them, a table of weights.
+"""Features of arcs and siblings as numbers: codes of words, templates, a table of weights.
 
 A template is a line like `h.tag m-1.tag m.tag +distance`: facts about words at offsets from the
-words of an arc, joined into one 64-bit number with the template's own number and the arc's
-direction. A table maps numbers to weights; what it does not hold weighs nothing.
+head, the modifier or its nearer sibling (s), joined into one 64-bit number with the template's own
+number and the arc's direction. A table maps numbers to weights; what it does not hold weighs
+nothing.
 """
 
 import zlib
@@ -26,7 +27,7 @@ TAG, COARSE = FACTS.index("tag"), FACTS.index("coarse")
 PAD = 2
 """Rows before word 0, the root, and behind the last word."""
 DISTANCES = np.array([1, 2, 3, 4, 5, 7, 10, 15, 20, 30], np.int64)
-_ANCHORS = "hm"
+_ANCHORS = "hms"
 _BEYOND = 7  # any number: what facts of places beyond the sentence are
 
 
@@ -59,7 +60,7 @@ def framed(words: Longs, tags: Longs) -> Words64:
 
 @dataclass(frozen=True, eq=False)
 class Templates:
-    """Templates in arrays: parts[t, p] = (which word of the arc, offset, fact), -1 beyond."""
+    """Templates in arrays: parts[t, p] = (which of h, m and s, offset, fact), -1 beyond."""
 
     parts: Longs
     distance: Longs
@@ -131,6 +132,31 @@ ARC = Templates.of(
     m.form m-1.form h.coarse
     """
 )
+SIBLINGS = Templates.of(
+    """
+    s.tag m.tag
+    s.tag m.tag +distance
+    s.form m.tag
+    s.tag m.form
+    s.form m.form
+    s.coarse m.coarse +distance
+    s.form m.form +distance
+    s.lower m.coarse
+    s.coarse m.lower
+    """
+)
+"""Of two neighbouring modifiers."""
+TRIPLES = Templates.of(
+    """
+    h.tag s.tag m.tag
+    h.tag s.tag m.tag +distance
+    h.form s.tag m.tag
+    h.tag s.form m.tag
+    h.tag s.tag m.form
+    h.coarse s.coarse m.coarse +distance
+    """
+)
+"""Of these with their head, or of a head's first modifier, whose s is beyond the sentence."""
 
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 _SHIFT = np.uint64(29)

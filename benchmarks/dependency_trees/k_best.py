@@ -18,119 +18,104 @@ LEAST = -1e15
 
 
 @njit(cache=True, nogil=True)
+def best_pairs(
+    left: Doubles,
+    n_left: Longs,
+    right: Doubles,
+    n_right: Longs,
+    constant: Doubles,
+    values: Doubles,
+    back: Ints,
+) -> int:
+    """Find the best sums of one value on the left, one on the right and a constant, sorted.
+
+    Every option is a row of sorted values on either side, of which the first n count. Write the
+    sums into `values`, and where they come from into `back`: option, rank left, rank right. Return
+    how many there are.
+    """
+    heap = [(0.0, 0, 0, 0) for _ in range(0)]
+    for option in range(len(constant)):
+        if n_left[option] > 0 and n_right[option] > 0 and constant[option] > LEAST:
+            total = left[option, 0] + right[option, 0] + constant[option]
+            heap.append((-total, option, 0, 0))
+    heapq.heapify(heap)
+    count = 0
+    while len(heap) > 0 and count < len(values):
+        total, option, a, b = heapq.heappop(heap)
+        values[count] = -total
+        back[count] = (option, a, b)
+        count += 1
+        base = constant[option]
+        if b + 1 < n_right[option]:
+            total = left[option, a] + right[option, b + 1] + base
+            heapq.heappush(heap, (-total, option, a, b + 1))
+        if b == 0 and a + 1 < n_left[option]:
+            total = left[option, a + 1] + right[option, 0] + base
+            heapq.heappush(heap, (-total, option, a + 1, 0))
+    return count
+
+
+@njit(cache=True, nogil=True)
 def k_best_trees(score: Doubles, k: int) -> Any:
     """Find the heads of up to k trees, a row each, best first, and the sums of their scores."""
     n = len(score) - 1
-    done = np.zeros((n + 1, n + 1, k))
-    joint = np.zeros((n + 1, n + 1, k))
+    done, joint = np.zeros((n + 1, n + 1, k)), np.zeros((n + 1, n + 1, k))
     n_done, n_joint = np.zeros((n + 1, n + 1), np.int64), np.zeros((n + 1, n + 1), np.int64)
     back_done = np.zeros((n + 1, n + 1, k, 3), np.int32)
     back_joint = np.zeros((n + 1, n + 1, k, 3), np.int32)
+    nothing = np.zeros(n)
     for i in range(1, n + 1):
         n_done[i, i] = 1
     for width in range(1, n):
         for i in range(1, n - width + 1):
             j = i + width
-            heap = [(0.0, 0, 0, 0) for _ in range(0)]
-            for split in range(i, j):
-                if n_done[i, split] > 0 and n_done[j, split + 1] > 0:
-                    value = done[i, split, 0] + done[j, split + 1, 0]
-                    heap.append((-value, split, 0, 0))
-            heapq.heapify(heap)
-            count = 0
-            while len(heap) > 0 and count < k:
-                value, split, a, b = heapq.heappop(heap)
-                joint[i, j, count] = -value
-                back_joint[i, j, count] = (split, a, b)
-                count += 1
-                left, right = done[i, split], done[j, split + 1]
-                if b + 1 < n_done[j, split + 1]:
-                    heapq.heappush(heap, (-(left[a] + right[b + 1]), split, a, b + 1))
-                if b == 0 and a + 1 < n_done[i, split]:
-                    heapq.heappush(heap, (-(left[a + 1] + right[0]), split, a + 1, 0))
-            n_joint[i, j] = count
-            for head, end in ((i, j), (j, i)):
-                n_done[head, end] = _finish(
-                    head, end, score, joint, n_joint, done, n_done, back_done
-                )
-    return _collected(score, k, (done, n_done), back_done, back_joint)
+            n_joint[i, j] = best_pairs(
+                *(done[i, i:j], n_done[i, i:j], done[j, i + 1 : j + 1], n_done[j, i + 1 : j + 1]),
+                *(nothing[:width], joint[i, j], back_joint[i, j]),
+            )
+            after, before = slice(i + 1, j + 1), slice(i, j)
+            n_done[i, j] = best_pairs(
+                *(joint[i, after], n_joint[i, after], done[after, j], n_done[after, j]),
+                *(score[i, after], done[i, j], back_done[i, j]),
+            )
+            n_done[j, i] = best_pairs(
+                *(joint[before, j], n_joint[before, j], done[before, i], n_done[before, i]),
+                *(score[j, before], done[j, i], back_done[j, i]),
+            )
+    heads, sums, back = best_roots(done, n_done, score[0])
+    for row in range(len(sums)):
+        _follow(heads[row], back[row], back_done, back_joint)
+    return heads, sums
 
 
 @njit(cache=True, nogil=True)
-def _finish(
-    head: int,
-    end: int,
-    score: Doubles,
-    joint: Doubles,
-    n_joint: Longs,
-    done: Doubles,
-    n_done: Longs,
-    back: Ints,
-) -> int:
-    """Find the derivations of a done item: an arc to its farthest modifier, and the words beyond
-    it.
+def best_roots(done: Doubles, n_done: Longs, score: Doubles) -> Any:
+    """Find the best whole trees: rows of zeros for their heads, sums, and root − 1 with the ranks
+    of both sides.
     """
-    heap = [(0.0, 0, 0, 0) for _ in range(0)]
-    step = 1 if end >= head else -1
-    for m in range(head + step, end + step, step):
-        low, high = min(head, m), max(head, m)
-        if n_joint[low, high] > 0 and n_done[m, end] > 0 and score[head, m] > LEAST:
-            heap.append((-(joint[low, high, 0] + score[head, m] + done[m, end, 0]), m, 0, 0))
-    heapq.heapify(heap)
-    count, k = 0, done.shape[2]
-    while len(heap) > 0 and count < k:
-        value, m, a, b = heapq.heappop(heap)
-        done[head, end, count] = -value
-        back[head, end, count] = (m, a, b)
-        count += 1
-        low, high = min(head, m), max(head, m)
-        arc = score[head, m]
-        inner, outer = joint[low, high], done[m, end]
-        if b + 1 < n_done[m, end]:
-            heapq.heappush(heap, (-(inner[a] + arc + outer[b + 1]), m, a, b + 1))
-        if b == 0 and a + 1 < n_joint[low, high]:
-            heapq.heappush(heap, (-(inner[a + 1] + arc + outer[0]), m, a + 1, 0))
-    return count
+    k, n = done.shape[2], len(score) - 1
+    sums, back = np.zeros(k), np.zeros((k, 3), np.int32)
+    count = best_pairs(
+        *(done[1:, 1], n_done[1:, 1], done[1:, n], n_done[1:, n]),
+        *(score[1:], sums, back),
+    )
+    return np.zeros((count, n), np.int64), sums[:count], back[:count]
 
 
 @njit(cache=True, nogil=True)
-def _collected(score: Doubles, k: int, finished: Any, back_done: Any, back_joint: Any) -> Any:
-    """Return the best derivations over all roots, followed down to their arcs."""
-    done, n_done = finished
-    n = len(score) - 1
-    heap = [(0.0, 0, 0, 0) for _ in range(0)]
-    for root in range(1, n + 1):
-        if n_done[root, 1] > 0 and n_done[root, n] > 0 and score[0, root] > LEAST:
-            value = score[0, root] + done[root, 1, 0] + done[root, n, 0]
-            heap.append((-value, root, 0, 0))
-    heapq.heapify(heap)
-    heads, sums = np.zeros((k, n), np.int64), np.zeros(k)
-    count = 0
-    while len(heap) > 0 and count < k:
-        value, root, a, b = heapq.heappop(heap)
-        sums[count] = -value
-        _follow(heads[count], root, a, b, back_done, back_joint)
-        count += 1
-        arc, left, right = score[0, root], done[root, 1], done[root, n]
-        if b + 1 < n_done[root, n]:
-            heapq.heappush(heap, (-(arc + left[a] + right[b + 1]), root, a, b + 1))
-        if b == 0 and a + 1 < n_done[root, 1]:
-            heapq.heappush(heap, (-(arc + left[a + 1] + right[0]), root, a + 1, 0))
-    return heads[:count], sums[:count]
-
-
-@njit(cache=True, nogil=True)
-def _follow(heads: Longs, root: int, a: int, b: int, back_done: Any, back_joint: Any) -> None:
-    n = len(heads)
-    stack = [(root, 1, a), (root, n, b)]
+def _follow(heads: Longs, best: Ints, back_done: Ints, back_joint: Ints) -> None:
+    """Write the heads of a tree, from its root down."""
+    root, n = best[0] + 1, len(heads)
+    stack = [(root, 1, int(best[1])), (root, n, int(best[2]))]
     while stack:
         head, end, rank = stack.pop()
         if head == end:
             continue
-        m, inner, outer = back_done[head, end, rank]
+        option, inner, outer = back_done[head, end, rank]
+        m = (head + 1 if end > head else end) + option
         heads[m - 1] = head
         low, high = min(head, m), max(head, m)
         split, x, y = back_joint[low, high, inner]
-        stack.append((int(m), int(end), int(outer)))
-        stack.append((int(low), int(split), int(x)))
-        stack.append((int(high), int(split) + 1, int(y)))
+        stack.append((m, end, int(outer)))
+        stack.append((low, low + split, int(x)))
+        stack.append((high, low + split + 1, int(y)))

@@ -43,7 +43,7 @@ DECAY = 0.01
 MARGIN = 0.5
 """Added to the scores of all wrong arcs while learning (softmax margin)."""
 _MOST_BETWEEN = 24
-_ROOM = len(ARC.parts) + 2 * _MOST_BETWEEN
+ROOM = len(ARC.parts) + 2 * _MOST_BETWEEN
 
 
 class Coded(NamedTuple):
@@ -65,8 +65,8 @@ class LinearParser:
 
     def scores(self, arcs: Arcs) -> Doubles:
         """Return the scores of all arcs of a sentence; only its words and tags are looked at."""
-        coded = _coded([arcs], self.frequent)
-        score: Doubles = _scores(
+        coded = coded_trees([arcs], self.frequent)
+        score: Doubles = arc_scores(
             coded.codes, len(arcs.words), self.keys, self.weights, ARC.parts, ARC.distance
         )
         return score
@@ -82,10 +82,10 @@ def learn(trees: Sequence[Arcs], seed: int = 0) -> LinearParser:
     """Learn from projective trees; weights are averaged over the passes from the second on."""
     count = Counter(word for arcs in trees for word in arcs.words)
     frequent = frozenset(word for word, n in count.items() if n >= FREQUENT)
-    coded = _coded(trees, frequent)
+    coded = coded_trees(trees, frequent)
     found, times = np.unique(_gold_keys(coded, ARC.parts, ARC.distance), return_counts=True)
     kept = found[times >= SEEN]
-    keys = _table(kept, 1 << int(np.ceil(np.log2(max(2 * len(kept), 2)))))
+    keys = table_of(kept, 1 << int(np.ceil(np.log2(max(2 * len(kept), 2)))))
     weights, squares = np.zeros(len(keys), np.float32), np.ones(len(keys), np.float32)
     total = np.zeros(len(keys), np.float32)
     random = np.random.default_rng(seed)
@@ -97,7 +97,7 @@ def learn(trees: Sequence[Arcs], seed: int = 0) -> LinearParser:
     return LinearParser(frequent, keys, total / np.float32(PASSES - 1))
 
 
-def _coded(trees: Sequence[Arcs], frequent: frozenset[str]) -> Coded:
+def coded_trees(trees: Sequence[Arcs], frequent: frozenset[str]) -> Coded:
     of_word: dict[str, list[int]] = {}
     of_tag: dict[str, list[int]] = {}
     frames: list[Words64] = []
@@ -121,7 +121,7 @@ def _coded(trees: Sequence[Arcs], frequent: frozenset[str]) -> Coded:
 
 
 @njit(cache=True, nogil=True)
-def _arc_keys(
+def arc_keys(
     codes: Words64, h: int, m: int, at: Longs, parts: Longs, far: Longs, out: Words64
 ) -> Any:
     """Write the keys of an arc's features into `out`: the templates', and those of every coarse tag
@@ -151,20 +151,20 @@ def _arc_keys(
 @njit(cache=True, nogil=True)
 def _gold_keys(coded: Coded, parts: Longs, far: Longs) -> Any:
     """Return the keys of all gold arcs' features."""
-    out = np.empty(len(coded.heads) * _ROOM, np.uint64)
-    keys, at = np.empty(_ROOM, np.uint64), np.zeros(6, np.int64)
+    out = np.empty(len(coded.heads) * ROOM, np.uint64)
+    keys, at = np.empty(ROOM, np.uint64), np.zeros(6, np.int64)
     total = 0
     for s in range(len(coded.first) - 1):
         codes = coded.codes[coded.first[s] : coded.first[s + 1]]
         for m in range(1, coded.words[s + 1] - coded.words[s] + 1):
-            count = _arc_keys(codes, coded.heads[coded.words[s] + m - 1], m, at, parts, far, keys)
+            count = arc_keys(codes, coded.heads[coded.words[s] + m - 1], m, at, parts, far, keys)
             out[total : total + count] = keys[:count]
             total += count
     return out[:total]
 
 
 @njit(cache=True, nogil=True)
-def _table(keys: Words64, size: int) -> Any:
+def table_of(keys: Words64, size: int) -> Any:
     """Return an open table of keys, as `place_of` looks them up."""
     table = np.zeros(size, np.uint32)
     mask = np.uint64(size - 1)
@@ -178,15 +178,17 @@ def _table(keys: Words64, size: int) -> Any:
 
 
 @njit(cache=True, nogil=True)
-def _scores(codes: Words64, n: int, table: Keys, weights: Singles, parts: Longs, far: Longs) -> Any:
+def arc_scores(
+    codes: Words64, n: int, table: Keys, weights: Singles, parts: Longs, far: Longs
+) -> Any:
     score = np.full((n + 1, n + 1), -1e30)
-    keys, at = np.empty(_ROOM, np.uint64), np.zeros(6, np.int64)
+    keys, at = np.empty(ROOM, np.uint64), np.zeros(6, np.int64)
     for h in range(n + 1):
         for m in range(1, n + 1):
             if h == m:
                 continue
             total = 0.0
-            for key in keys[: _arc_keys(codes, h, m, at, parts, far, keys)]:
+            for key in keys[: arc_keys(codes, h, m, at, parts, far, keys)]:
                 place = place_of(table, key)
                 if place >= 0:
                     total += weights[place]
@@ -205,12 +207,12 @@ def _learn(
     far: Longs,
 ) -> None:
     """Take one pass of AdaGrad over the sentences in this order."""
-    keys, at = np.empty(_ROOM, np.uint64), np.zeros(6, np.int64)
+    keys, at = np.empty(ROOM, np.uint64), np.zeros(6, np.int64)
     for s in order:
         codes = coded.codes[coded.first[s] : coded.first[s + 1]]
         heads = coded.heads[coded.words[s] : coded.words[s + 1]]
         n = len(heads)
-        score = _scores(codes, n, table, weights, parts, far)
+        score = arc_scores(codes, n, table, weights, parts, far)
         for m in range(1, n + 1):
             score[heads[m - 1], m] -= MARGIN
         posterior, _ = eisner.marginals(score)
@@ -219,7 +221,7 @@ def _learn(
                 gap = posterior[h, m] - (1.0 if h == heads[m - 1] else 0.0)
                 if h == m or abs(gap) < 1e-3:
                     continue
-                for key in keys[: _arc_keys(codes, h, m, at, parts, far, keys)]:
+                for key in keys[: arc_keys(codes, h, m, at, parts, far, keys)]:
                     place = place_of(table, key)
                     if place >= 0:
                         step = gap + DECAY * weights[place]

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from benchmarks.dependency_trees import linear, reranking
+from benchmarks.dependency_trees import linear, reranking, second_order
 from benchmarks.dependency_trees.bootstrap import paired_bootstrap
 from benchmarks.dependency_trees.reranking import Candidates, triples
 
@@ -44,6 +44,41 @@ def test_a_small_language_is_learned_whole() -> None:
 def test_learning_is_the_same_for_a_seed() -> None:
     one, other = (linear.learn(sentences(50, 0), seed=3) for _ in range(2))
     np.testing.assert_array_equal(one.weights, other.weights)
+
+
+def decided_by_siblings(count: int, seed: int) -> list[Arcs]:
+    """Draw V Y Y Y A B X X X N, or the same with B A: the last word hangs from the verb beside an
+    A, and from the last X beside a B. Arcs, with what is between and beside them, do not say which.
+    """
+    random = np.random.default_rng(seed)
+    result = []
+    for _ in range(count):
+        first, second, last = ("A", "B", 1) if random.random() < 0.5 else ("B", "A", 9)
+        tags = ["V", "Y", "Y", "Y", first, second, "X", "X", "X", "N"]
+        heads = (0, 1, 2, 3, 1, 5, 6, 7, 8, last)
+        words = tuple("w" for _ in tags)
+        result.append(trees.arcs_from(heads, words, tuple(f"{tag}|{tag}" for tag in tags)))
+    return result
+
+
+def test_only_the_second_order_learns_what_siblings_decide() -> None:
+    gold, unseen = decided_by_siblings(300, 0), decided_by_siblings(60, 1)
+
+    def right(parser: linear.LinearParser | second_order.SiblingParser) -> int:
+        return sum(tuple(parser.k_best(one, 1)[0][0]) == one.heads for one in unseen)
+
+    assert right(linear.learn(gold)) < 45
+    parser = second_order.learn(gold)
+    assert right(parser) == 60
+    _, logs = parser.k_best(unseen[0], 50)
+    assert np.exp(logs).sum() <= 1 + 1e-9
+    assert logs[0] > np.log(0.9)
+
+
+def test_siblings_are_the_nearest_modifiers_on_the_same_side() -> None:
+    heads = np.array([3, 3, 0, 5, 3, 3])
+    found = [second_order.sibling_of(heads, m) for m in (1, 2, 4, 5, 6)]
+    assert found == [2, 3, 5, 3, 5]
 
 
 def test_triples_of_tags_are_those_of_the_paper() -> None:
