@@ -62,6 +62,8 @@ from lpcfg.trees.tree import Tree
 EVERY = 10
 """Steps of EM between two scores."""
 PARENT = "^"
+LONGEST = 40
+"""Words of the longest sentence of raw text that is parsed: no longer tree is likely."""
 HELD_OUT, RUN = 600, 50
 """Trees by which states are searched, in runs of neighbours."""
 FACTORS = (0.25, 0.5, 2.0)
@@ -211,7 +213,8 @@ def _likely(
     parser, known = Parser(model), set(forest.symbols)
     given = arguments.text or [arguments.data / "text" / "amalgum.txt.gz"]
     every = (one for path in given for _, text in texts(path) for one in sentences_in(text))
-    for sentence in islice(every, seed % 3, 3 * arguments.sentences, 3):
+    short = (one for one in every if len(one.tokens) <= LONGEST)
+    for sentence in islice(short, seed % 3, 3 * arguments.sentences, 3):
         [found] = parser.parse([sentence])
         if found.status != "parsed":
             continue

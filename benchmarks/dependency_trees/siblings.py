@@ -1,7 +1,7 @@
 """Projective trees of second order (McDonald and Pereira 2006): sums, marginals, the k best.
 
 score[h, s, m] is of the arc from h to m where s is the modifier of h between the two that is
-nearest to m; s = h stands for none. A tree has one root, of score[0, 0, m]. Items of the words i … j:
+nearest to m; s = h stands for none. A tree has one root, of score[0, 0, m]. Items of words i … j:
 
     done[i, j], done[j, i]      all words of the span descend from the first index's
     open[i, j], open[j, i]      and the second is the outermost modifier of the first

@@ -78,8 +78,12 @@ def test_train_without_vectors_uses_surface_metrics(
     [
         (["--pairs", "more.txt"], 2, "as many --scores as --pairs"),
         (["--pairs", "none.txt", "--scores", "none.txt"], 1, "none.txt"),
-        (["--words", "none.safetensors"], 1, "check the path"),
+        (["--words", "none.safetensors"], 1, "got 'No such file or directory' at none.saf"),
         (["--highest", "3"], 1, "from 0 to 3"),
+        (["--highest", "-1"], 2, "'--highest'"),
+        (["--pairs", "one.txt", "--scores", "word.txt"], 1, "number, at word.txt:1, got 'x': cor"),
+        (["--pairs", "one.txt", "--scores", "nan.txt"], 1, "number, at nan.txt:1, got 'nan': cor"),
+        (["--pairs", "nan.txt", "--scores", "nan.txt"], 1, "tab between them, at nan.txt:1"),
         (["--output", "no/m.safetensors"], 1, "there is no folder"),
     ],
 )
@@ -93,6 +97,8 @@ def test_bad_input_is_refused_and_nothing_is_written(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    for name, line in (("one", "a cat\ta dog"), ("word", "x"), ("nan", "nan")):
+        (tmp_path / f"{name}.txt").write_text(f"{line}\n")
     output = ["--output", "m.safetensors"]
     assert main(["similarity", "train", *files, *output, *extra]) == code
     assert problem in capsys.readouterr().err

@@ -16,6 +16,7 @@ TREE = "(S (NP (DT The) (NN dog)) (VP (VBZ barks)) (. .))\n"
 TEXT = """The dog barks loudly. The cat sleeps. A dog sleeps here.
 The cat barks (loudly). A cat eats. The dog eats in 2011.
 """
+LR_MVL = ("--method", "lr-mvl")
 
 
 @pytest.fixture
@@ -45,7 +46,8 @@ def test_train_writes_vectors_of_text_and_treebank(
     trees, path = tmp_path / "trees.mrg", tmp_path / "words.safetensors"
     trees.write_text(TREE.replace("barks", "growls"))
     command = ["words", "train", text, "--treebank", str(trees), "--output", str(path)]
-    options = ["--words", "4", "--dimensions", "2", "--method", method, "--rate", "0.7", "--json"]
+    rate = ["--rate", "0.7"] if method == "lr-mvl" else []
+    options = ["--words", "4", "--dimensions", "2", "--method", method, *rate, "--json"]
     assert main([*command, *options]) == 0
     out, err = capsys.readouterr()
     facts = json.loads(out)
@@ -148,7 +150,8 @@ def test_classes_prints_the_class_of_every_word(
         (["--output", "w.txt"], 2, "expected TEXT or --treebank"),
         (["absent.txt", "--output", "w.txt"], 1, "expected a file of text, got absent.txt"),
         (["TEXT", "--output", "no/w.txt"], 1, "there is no folder"),
-        (["TEXT", "--output", "w.txt", "--rate", "2"], 1, "expected rates above 0 and up to 1"),
+        (["TEXT", "--output", "w.txt", *LR_MVL, "--rate", "2"], 1, "above 0 and up to 1, got 2:"),
+        (["TEXT", "--output", "w.txt", "--rate", "0.5"], 2, "--rate with --method lr-mvl alone"),
         (["EMPTY", "--output", "w.txt"], 1, "got no word"),
         (["TORN", "--output", "w.txt"], 1, "expected UTF-8"),
     ],

@@ -237,6 +237,11 @@ BROKEN = {
         "states = 3",
         r"a table \[states\], got 3",
     ),
+    "no symbols": (
+        "[states]\nA = 1\nS = 2\nN = 1",
+        "[states]",
+        r"symbols with numbers of states in \[states\], got none: write the grammar",
+    ),
     "no states": ("S = 2", "S = 0", r"number of states for `S` in \[states\], got 0: give it"),
     "states are no number": ("S = 2", "S = true", r"states for `S` in \[states\], got True: give"),
     "not a rule": ("S -> N N", "S -> N", r'like "S -> NP VP" in \[rules\], got "S -> N": write'),

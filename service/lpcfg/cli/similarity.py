@@ -49,7 +49,7 @@ def train(
         ),
     ] = None,
     highest: Annotated[
-        float, typer.Option(help="Highest score of the scale, which begins at 0.")
+        float, typer.Option(min=0, help="Highest score of the scale, which begins at 0.")
     ] = 5.0,
     json: Json = False,
 ) -> None:

@@ -81,6 +81,10 @@ def train(
     """Learn eigenwords from raw text and treebanks and write them to a file."""
     if not texts and not treebank:
         raise typer.BadParameter("expected TEXT or --treebank, got neither: name a file")
+    if rate and method is not Method.LR_MVL:
+        raise typer.BadParameter(
+            f"expected --rate with --method lr-mvl alone, got it with {method.value}: leave it out"
+        )
     from lpcfg.words.cca import Options, learn
     from lpcfg.words.corpus import treebank_sentences
     from lpcfg.words.files import save

@@ -263,6 +263,10 @@ def _tables_of(document: Mapping[str, Any]) -> Tables:
         expected = ", ".join(f"[{name}]" for name in _SECTIONS)
         raise GrammarError(f"expected the sections {expected}, got `{unknown[0]}`: remove it")
     states = _table(document, "states")
+    if not states:
+        raise GrammarError(
+            "expected symbols with numbers of states in [states], got none: write the grammar there"
+        )
     sizes = {symbol: _size(symbol, states[symbol]) for symbol in states}
     rules = {_rule(text, sizes): (text, t) for text, t in _table(document, "rules").items()}
     words = {a: _table(_table(document, "words"), a, "words.") for a in _table(document, "words")}

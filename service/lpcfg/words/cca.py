@@ -46,13 +46,14 @@ class Options:
 
     def __post_init__(self) -> None:
         for name in ("words", "dimensions", "rounds", "steps", "threads"):
-            if getattr(self, name) < 1:
-                raise TrainingError(f"expected {name} of 1 or more, got {getattr(self, name)}")
+            if (value := getattr(self, name)) < 1:
+                raise TrainingError(f"expected {name} of 1 or more, got {value}: raise it")
         if self.method not in get_args(Method):
             known = ", ".join(get_args(Method))
-            raise TrainingError(f"expected a method among {known}, got {self.method!r}")
+            raise TrainingError(f"expected a method among {known}, got {self.method!r}: name one")
         if not self.rates or not all(0 < rate <= 1 for rate in self.rates):
-            raise TrainingError(f"expected rates above 0 and up to 1, got {self.rates}")
+            given = ", ".join(f"{rate:g}" for rate in self.rates) or "none"
+            raise TrainingError(f"expected rates above 0 and up to 1, got {given}: correct them")
 
 
 def learn(

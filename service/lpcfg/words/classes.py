@@ -16,7 +16,8 @@ def word_classes(words: Eigenwords, count: int, *, seed: int = 0) -> Places:
     """
     if not 1 <= count <= len(words.words):
         raise InputError(
-            f"expected from 1 to {len(words.words)} classes, one a word at most, got {count}"
+            f"expected from 1 to {len(words.words)} classes, one a word at most, got {count}: "
+            "ask for another number"
         )
     random = np.random.default_rng(seed)
     found = k_means(words.vectors, count, rounds=ROUNDS, random=random)

@@ -90,7 +90,7 @@ class Eigenwords:
         if row == UNKNOWN:
             raise InputError(
                 f"expected a word with a vector, got {word!r}: it is not among the "
-                f"{len(self.words)} words learned"
+                f"{len(self.words)} words learned: name one of them, or learn more (--words)"
             )
         cosines = self.vectors @ self.vectors[row]
         order = np.argsort(-cosines, kind="stable")

@@ -84,7 +84,7 @@ def read_tensors(path: Path, kind: str) -> tuple[Tensors, dict[str, Any]]:
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except OSError as error:
         raise StoreError(
-            f"expected a readable file of {kind}, got {error.strerror or error!s} at {path}: "
+            f"expected a readable file of {kind}, got {_reason(error)!r} at {path}: "
             "check the path and its permissions"
         ) from error
     except (safetensors.SafetensorError, ValueError) as error:
@@ -101,6 +101,11 @@ def read_tensors(path: Path, kind: str) -> tuple[Tensors, dict[str, Any]]:
             "restore the file from a copy or train again"
         )
     return tensors, facts
+
+
+def _reason(error: OSError) -> str:
+    """Return what the system says. Errors of safetensors are text alone, with the path behind."""
+    return error.strerror or str(error).partition(":")[0]
 
 
 @contextmanager

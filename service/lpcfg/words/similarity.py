@@ -15,6 +15,7 @@ pairs: see docs/words.md.
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from math import isfinite, nan
 from pathlib import Path
 
 import numpy as np
@@ -260,7 +261,7 @@ def read_pairs(path: Path | None) -> list[Pair]:
         if len(sentences) != 2 or not all(map(str.strip, sentences)):
             raise InputError(
                 f"expected two sentences with a tab between them, at {path or '<stdin>'}:{number}, "
-                f"got {line.strip()[:60]!r}"
+                f"got {line.strip()[:60]!r}: correct the line"
             )
         pairs.append((sentences[0], sentences[1]))
     return pairs
@@ -272,8 +273,11 @@ def read_scores(path: Path) -> list[float]:
     for number, line in enumerate(lines(path), start=1):
         try:
             scores.append(float(line))
-        except ValueError as error:
+        except ValueError:
+            scores.append(nan)
+        if not isfinite(scores[-1]):
             raise InputError(
-                f"expected a number, at {path}:{number}, got {line.strip()[:60]!r}"
-            ) from error
+                f"expected a number, at {path}:{number}, got {line.strip()[:60]!r}: "
+                "correct the line"
+            )
     return scores
