@@ -6,7 +6,7 @@ decoding, and scores that are log probabilities. Tags are given.
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -79,22 +79,42 @@ class LinearParser:
 
 
 def learn(trees: Sequence[Arcs], seed: int = 0) -> LinearParser:
-    """Learn from projective trees; weights are averaged over the passes from the second on."""
+    """Learn from projective trees."""
+    templates = ARC.parts, ARC.distance
+    return LinearParser(
+        *learned(
+            trees,
+            seed,
+            lambda coded: _gold_keys(coded, *templates),
+            lambda *given: _learn(*given, *templates),
+        )
+    )
+
+
+def learned(
+    trees: Sequence[Arcs],
+    seed: int,
+    gold_keys: Callable[[Coded], Words64],
+    take_pass: Callable[[Coded, Longs, Keys, Singles, Singles], None],
+) -> tuple[frozenset[str], Keys, Singles]:
+    """Return frequent words, and a table of the features that gold trees have, with its weights.
+
+    A pass changes weights and sums of squares; weights are averaged from the second pass on.
+    """
     count = Counter(word for arcs in trees for word in arcs.words)
     frequent = frozenset(word for word, n in count.items() if n >= FREQUENT)
     coded = coded_trees(trees, frequent)
-    found, times = np.unique(_gold_keys(coded, ARC.parts, ARC.distance), return_counts=True)
+    found, times = np.unique(gold_keys(coded), return_counts=True)
     kept = found[times >= SEEN]
     keys = table_of(kept, 1 << int(np.ceil(np.log2(max(2 * len(kept), 2)))))
     weights, squares = np.zeros(len(keys), np.float32), np.ones(len(keys), np.float32)
     total = np.zeros(len(keys), np.float32)
     random = np.random.default_rng(seed)
     for number in range(PASSES):
-        order = random.permutation(len(trees))
-        _learn(coded, order, keys, weights, squares, ARC.parts, ARC.distance)
+        take_pass(coded, random.permutation(len(trees)), keys, weights, squares)
         if number:
             total += weights
-    return LinearParser(frequent, keys, total / np.float32(PASSES - 1))
+    return frequent, keys, total / np.float32(PASSES - 1)
 
 
 def coded_trees(trees: Sequence[Arcs], frequent: frozenset[str]) -> Coded:

@@ -4,7 +4,6 @@ Learned like the parser of first order (`linear`), as a conditional random field
 trees whose scores are of head, nearer sibling and modifier (McDonald and Pereira 2006).
 """
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -24,17 +23,14 @@ from benchmarks.dependency_trees.features import (
 )
 from benchmarks.dependency_trees.linear import (
     DECAY,
-    FREQUENT,
     MARGIN,
-    PASSES,
     RATE,
     ROOM,
-    SEEN,
     Coded,
     arc_keys,
     arc_scores,
     coded_trees,
-    table_of,
+    learned,
 )
 from numba import njit
 
@@ -86,21 +82,15 @@ class SiblingParser:
 
 
 def learn(trees: Sequence[Arcs], seed: int = 0) -> SiblingParser:
-    """Learn from projective trees; weights are averaged over the passes from the second on."""
-    count = Counter(word for arcs in trees for word in arcs.words)
-    frequent = frozenset(word for word, n in count.items() if n >= FREQUENT)
-    coded = coded_trees(trees, frequent)
-    found, times = np.unique(_gold_keys(coded, _ALL), return_counts=True)
-    kept = found[times >= SEEN]
-    keys = table_of(kept, 1 << int(np.ceil(np.log2(max(2 * len(kept), 2)))))
-    weights, squares = np.zeros(len(keys), np.float32), np.ones(len(keys), np.float32)
-    total = np.zeros(len(keys), np.float32)
-    random = np.random.default_rng(seed)
-    for number in range(PASSES):
-        _learn(coded, random.permutation(len(trees)), keys, weights, squares, _ALL)
-        if number:
-            total += weights
-    return SiblingParser(frequent, keys, total / np.float32(PASSES - 1))
+    """Learn from projective trees."""
+    return SiblingParser(
+        *learned(
+            trees,
+            seed,
+            lambda coded: _gold_keys(coded, _ALL),
+            lambda *given: _learn(*given, _ALL),
+        )
+    )
 
 
 @njit(cache=True, nogil=True)

@@ -120,6 +120,13 @@ def test_tolerances_use_up_what_the_lemmas_allow(name: str) -> None:
     assert max(at_root) == pytest.approx(found.x)
 
 
+def test_however_large_an_error_omega_stays_within_a_third_of_sigma() -> None:
+    """Lemma 15 takes ε_Ω ≤ σ/3 for granted."""
+    found = theorem_8(ExactMoments.of(Known("two sizes").tables).scaled(), 1e30, 0.1, 1)
+    for one in found.symbols:
+        assert one.omega_tolerance == pytest.approx(one.sigma / 3)
+
+
 def test_nodes_are_those_of_lemma_19() -> None:
     """√(1/M) + √((2/M) log((2|𝒩| + 1)/δ)) is the tolerance; trees are nodes by visits."""
     moments = ExactMoments.of(Known("two sizes").tables).scaled()
