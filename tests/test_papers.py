@@ -11,7 +11,8 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "papers.md"
 IMPOSSIBLE = "not possible here: "
-VERDICTS = ("as in the paper", "differs: ", "erratum: ", IMPOSSIBLE)
+NOT_DONE = "not done: "
+VERDICTS = ("as in the paper", "differs: ", "erratum: ", IMPOSSIBLE, NOT_DONE)
 
 
 def numbered(kind: str, *numbers: int) -> set[str]:
@@ -96,7 +97,7 @@ def test_every_row_has_a_verdict_and_what_is_done_is_shown() -> None:
     for row in rows():
         assert row.paper in EXPECTED, row.place
         assert row.verdict.startswith(VERDICTS), row.place
-        if not row.verdict.startswith(IMPOSSIBLE):
+        if not row.verdict.startswith((IMPOSSIBLE, NOT_DONE)):
             assert row.modules, f"{row.place}: expected a module"
             assert row.shown, f"{row.place}: expected a test or a command"
 
