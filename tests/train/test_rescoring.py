@@ -16,8 +16,8 @@ from lpcfg.engine.pruned.coarse import Pruned
 from lpcfg.engine.rescoring.chart import view
 from lpcfg.engine.rescoring.domains import code_of
 from lpcfg.engine.rescoring.features import ITEM_FEATURES, sparse_scores
-from lpcfg.engine.rescoring.hidden import POSITIONS, Hidden, gathered, hidden_scores
-from lpcfg.engine.rescoring.layer import WordFacts
+from lpcfg.engine.rescoring.hidden import Hidden, gathered, hidden_scores
+from lpcfg.engine.rescoring.layer import WordFacts, by_word
 from lpcfg.engine.rescoring.names import Rows, names_of
 from lpcfg.errors import TrainingError
 from lpcfg.grammar.tables import Grammar
@@ -30,7 +30,7 @@ from lpcfg.train.pipeline import train
 from lpcfg.train.rescoring.charts import Charts, Record, Spill
 from lpcfg.train.rescoring.domains import Texts, kinds_of
 from lpcfg.train.rescoring.examples import MARGIN, ChartExamples
-from lpcfg.train.rescoring.hidden import Moved, scattered, sums_gradient
+from lpcfg.train.rescoring.hidden import Moved, add_gradient
 from lpcfg.train.rescoring.jackknife import RUNS, folds_of
 from lpcfg.train.rescoring.settings import RescoringSettings
 from lpcfg.train.rescoring.sparse import count_slots, update
@@ -163,42 +163,46 @@ def test_the_gradient_of_scores_is_that_of_the_likelihood(case: Case) -> None:
 
 
 @given(cases(max_words=4))
-def test_the_gradient_of_tables_is_that_of_their_scores(case: Case) -> None:
+def test_the_gradient_of_tables_is_that_of_the_likelihood(case: Case) -> None:
     if (found := pruned_of(case)) is None:
         return
-    n, width, rows = found.length, 3, Rows.of(case.grammar)
-    rng, head = np.random.default_rng(4), record_of(case, found).view.head
-    of = rows.labels_of(case.grammar), rows.rules_of(case.grammar)
-    hidden = random_hidden(rng, rows, width=width, dimensions=2, suffixes=0)
-    by_word = rng.normal(size=(n + 4, POSITIONS * width)).astype(np.float32)
-    gradient = rng.normal(size=len(found.item)), rng.normal(size=len(found.edge))
+    record, rng, width, rows = (
+        record_of(case, found),
+        np.random.default_rng(4),
+        5,
+        Rows.of(case.grammar),
+    )
+    n, of = found.length, (rows.labels_of(case.grammar), rows.rules_of(case.grammar))
+    hidden = random_hidden(rng, rows, width=width, dimensions=2, suffixes=2)
+    vectors = rng.normal(size=(n, 2)).astype(np.float32)
+    words = vectors, rng.integers(len(rows.tags), size=n).astype(np.int32), rng.integers(3, size=n)
+    off = np.array([0, -1e9, 0, 0, 0], np.float32)  # the second unit is left out
 
-    def value(tables: Hidden, words: Any) -> float:
-        sums = gathered(words, n, width)
-        item, edge = hidden_scores(found.chart, head, sums, tables, of)
-        return float(gradient[0] @ item + gradient[1] @ edge)
+    def value(tables: Hidden) -> float:
+        without = tables._replace(label=tables.label.copy(), rule=tables.rule.copy())
+        without.label[:, 1] = without.rule[:, 1] = 0.0
+        by = by_word(without, vectors, words[1], words[2])
+        item, edge = hidden_scores(
+            record.chart, record.view.head, gathered(by, n, width), without, of
+        )
+        return log_likelihood(record, 1.25 * item, 1.25 * edge)
 
     out = Hidden(*(np.zeros_like(table) for table in hidden))
-    moved = Moved(*(np.zeros(len(table), np.bool_) for table in hidden))
-    sums = gathered(by_word, n, width)
-    below = sums_gradient(found.chart, head, sums, hidden, of, gradient, (out, moved))
-    inner = scattered(below, n, width, (out, moved))
+    moved = Moved(*(np.zeros(len(getattr(hidden, name)), np.bool_) for name in Moved._fields))
+    task = record.view, record.target, np.float32(0.5)
+    left = off, np.float32(1.25)
+    add_gradient(record.chart, task, words, hidden, of, left, (out, moved))
     # relu has no gradient at its kinks: a direction over all entries, small steps, and a tolerance
     # for float32 scores (1e-6) over the step and for the few kinks that a step crosses
     step = 3e-3
-    for name in ("label", "rule", "length"):
-        way = rng.normal(size=getattr(hidden, name).shape).astype(np.float32)
-        up = hidden._replace(**{name: getattr(hidden, name) + step * way})
-        down = hidden._replace(**{name: getattr(hidden, name) - step * way})
-        slope = (value(up, by_word) - value(down, by_word)) / (2 * step)
-        told = float((getattr(out, name) * way).sum())
-        assert told == pytest.approx(slope, abs=0.05 * (1 + abs(slope)))
-    way = rng.normal(size=inner.shape).astype(np.float32)
-    up_words, down_words = by_word.copy(), by_word.copy()
-    up_words[2:-2] += step * way
-    down_words[2:-2] -= step * way
-    slope = (value(hidden, up_words) - value(hidden, down_words)) / (2 * step)
-    assert float((inner * way).sum()) == pytest.approx(slope, abs=0.05 * (1 + abs(slope)))
+    for name in Hidden._fields:
+        table, told = getattr(hidden, name), getattr(out, name)
+        if name in Moved._fields:
+            assert not told[~getattr(moved, name)].any()
+        way = rng.normal(size=table.shape).astype(np.float32)
+        up, down = (hidden._replace(**{name: table + sign * step * way}) for sign in (1, -1))
+        slope = (value(up) - value(down)) / (2 * step)
+        assert float((told * way).sum()) == pytest.approx(slope, abs=0.05 * (1 + abs(slope)))
 
 
 @given(cases(max_words=4))

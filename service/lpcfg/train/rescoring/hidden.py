@@ -11,6 +11,7 @@ import numpy as np
 from numba import njit
 
 from lpcfg.engine.pruned.kernels import Chart
+from lpcfg.engine.rescoring.chart import View, inside_outside
 from lpcfg.engine.rescoring.features import PAD, length_bucket
 from lpcfg.engine.rescoring.hidden import (
     BESIDE,
@@ -30,13 +31,16 @@ from lpcfg.engine.rescoring.hidden import (
     hidden_scores,
     sum_into,
 )
-from lpcfg.engine.rescoring.layer import Vectors, by_word
+from lpcfg.engine.rescoring.layer import Vectors
 from lpcfg.engine.rescoring.names import Rows
 from lpcfg.grammar.tables import Bools, Grammar, Ints, Longs, Singles, frozen
-from lpcfg.train.rescoring.examples import LEAST_GRADIENT, ChartExamples, Gradient
+from lpcfg.train.rescoring.examples import LEAST_GRADIENT, MARGIN, ChartExamples, Gradient
+from lpcfg.train.rescoring.targets import Target
 from lpcfg.train.stages import Stage
 
 _BESIDE = frozen(np.array(BESIDE, np.int64))
+_OFF = np.float32(-1e9)
+"""Added to the sums of units that are left out, so that none of them is above zero."""
 
 
 @dataclass(frozen=True)
@@ -58,26 +62,25 @@ class HiddenSettings:
 
 
 class Moved(NamedTuple):
-    """The rows of the tables of `Hidden` that have a gradient."""
+    """The rows of tables that have a gradient."""
 
-    word: Bools
     tag: Bools
     suffix: Bools
-    length: Bools
     label: Bools
     rule: Bools
 
 
+Words = tuple[Singles, Ints, Longs]
+"""Eigenwords of a sentence's words, and their rows of tags and suffixes."""
 Out = tuple[Hidden, Moved]
 """Gradients of tables, and which rows have one."""
+Left = tuple[Singles, np.float32]
+"""What is added to the sums of every unit, and how much those that stay count more."""
 _Shapes = tuple[tuple[int, ...], ...]
 
 
 class _State:
-    """Tables on their way, their gradients, their sums of squares, and which rows have moved.
-
-    `thinned` are the tables without the weights of units that are left out for now.
-    """
+    """Tables on their way, their gradients, their sums of squares, and which rows have moved."""
 
     def __init__(self, shapes: _Shapes, settings: HiddenSettings, rng: np.random.Generator) -> None:
         one, out = settings.tables, settings.outputs
@@ -90,29 +93,22 @@ class _State:
         )
         self.tables.label[-1] = self.tables.rule[-1] = 0.0  # of unknown names
         self.gradient = Hidden(*(np.zeros_like(table) for table in self.tables))
-        self._squares = [np.full_like(table, settings.start) for table in self.tables]
-        self.moved = Moved(*(np.zeros(len(table), np.bool_) for table in self.tables))
-        self._drop, self._rng = settings.drop, rng
+        self._squares = Hidden(*(np.full_like(table, settings.start) for table in self.tables))
+        self.moved = Moved(
+            *(np.zeros(len(getattr(self.tables, name)), np.bool_) for name in Moved._fields)
+        )
+        self._stay, self._rng = 1 - settings.drop, rng
         self._leave_out()
 
     def _leave_out(self) -> None:
         """Choose units to leave out, and let the others weigh more, as all will in the end."""
-        label, rule, stay = self.tables.label, self.tables.rule, 1 - self._drop
-        chosen = np.less(self._rng.random(label.shape[1]), stay)
-        self._unit: Singles = chosen.astype(np.float32) / np.float32(stay)
-        self.thinned = self.tables._replace(label=label * self._unit, rule=rule * self._unit)
+        stays = self._rng.random(self.tables.label.shape[1]) < self._stay
+        off = np.where(stays, np.float32(0), _OFF)
+        self.left: Left = off, np.float32(1 / self._stay)
 
     def step(self, rate: float) -> None:
         """Follow the gradient, which is zero afterwards, and leave out other units."""
-        self.gradient.label[...] *= self._unit
-        self.gradient.rule[...] *= self._unit
-        self.moved.word[:] = True
-        self.moved.length[:] = True
-        flat = zip(self.tables, self.gradient, self._squares, self.moved, strict=True)
-        for table, gradient, squares, moved in flat:
-            rows = len(moved)
-            w, g, q = (one.reshape(rows, -1) for one in (table, gradient, squares))
-            adagrad(w, g, q, moved, np.float32(rate))
+        adagrad(self.tables, self.gradient, self._squares, self.moved, np.float32(rate))
         self._leave_out()
 
 
@@ -122,18 +118,16 @@ class Learner:
     def __init__(
         self, examples: ChartExamples, vectors: Vectors, rows: Rows, grammar: Grammar, suffixes: int
     ) -> None:
-        self._examples, self._vectors = examples, vectors
+        self._examples = examples
+        self._vectors = vectors.take(examples.facts[5])
         self._tag_row = rows.tags_of(grammar)
         self._rows = rows.labels_of(grammar), rows.rules_of(grammar)
-        self._sizes = (
-            *(vectors.table.shape[1], len(rows.tags) + 1, suffixes + 1),
-            *(len(rows.labels) + 1, len(rows.rules) + 1),
-        )
+        self._sizes = len(rows.tags) + 1, suffixes + 1, len(rows.labels) + 1, len(rows.rules) + 1
 
     def learn(self, settings: HiddenSettings, *, seed: int, stage: Stage) -> Hidden:
         """Return the tables of the hidden part."""
         rng = np.random.default_rng(seed)
-        state = _State(self._shapes(settings.width), settings, rng)
+        state = _State(self._shapes(settings), settings, rng)
         steps, total = 0, settings.passes * self._examples.visits
         for _ in range(settings.passes):
             for at in self._examples.order(rng):
@@ -144,56 +138,112 @@ class Learner:
                     state.step(settings.rate * (1 - (1 - settings.last) * steps / total))
         return state.tables
 
-    def _shapes(self, width: int) -> "_Shapes":
-        vector, tags, suffixes, labels, rules = self._sizes
-        wide = POSITIONS * width
+    def _shapes(self, settings: HiddenSettings) -> "_Shapes":
+        tags, suffixes, labels, rules = self._sizes
+        wide = POSITIONS * settings.width
         return (
-            (vector, wide),
+            (self._vectors.shape[1], wide),
             (tags, wide),
             (suffixes, wide),
-            (3, LENGTHS, width),
-            (labels, width),
-            (rules, width),
+            (3, LENGTHS, settings.width),
+            (labels, settings.width),
+            (rules, settings.width),
         )
 
     def _add(self, at: int, state: "_State") -> None:
         """Add the gradient of a sentence."""
-        record, tables = self._examples.charts[at], state.thinned
-        facts, tags = self._examples.facts[:, record.words], self._tag_row[record.view.preterminal]
-        vectors = self._vectors.take(facts[5])
-        n, width = len(tags), tables.label.shape[1]
-        sums = gathered(by_word(tables, vectors, tags, facts[4]), n, width)
-        head = record.view.head
-        item, edge = hidden_scores(record.chart, head, sums, tables, self._rows)
-        gradient = self._examples.gradient(record, item, edge)
-        out = state.gradient, state.moved
-        below = sums_gradient(record.chart, head, sums, tables, self._rows, gradient, out)
-        inner = scattered(below, n, width, out)
-        state.gradient.word[...] += vectors.T @ inner
-        add_rows(state.gradient.tag, tags, inner, state.moved.tag)
-        add_rows(state.gradient.suffix, facts[4], inner, state.moved.suffix)
+        record, facts = self._examples.charts[at], self._examples.facts
+        add_gradient(
+            record.chart,
+            (record.view, record.target, np.float32(self._examples.trust)),
+            (
+                self._vectors[record.words],
+                self._tag_row[record.view.preterminal],
+                facts[4][record.words],
+            ),
+            state.tables,
+            self._rows,
+            state.left,
+            (state.gradient, state.moved),
+        )
 
 
 @njit(cache=True, nogil=True)
-def scattered(sums: Singles, n: int, width: int, out: Out) -> Singles:
-    """Compute the gradient of words' rows, (n, POSITIONS · H), from that of the sums of rows.
-    Places beside the sentence have rows of their own.
+def add_gradient(
+    chart: Chart,
+    task: tuple[View, Target, np.float32],
+    words: Words,
+    tables: Hidden,
+    rows: tuple[Ints, Ints],
+    left: Left,
+    out: Out,
+) -> None:
+    """Add the gradient of a sentence's log p(target | x), with the margin; task = (view, target,
+    w₀).
     """
-    gradient, moved = out
-    result = np.zeros((n, len(_BESIDE) * width), np.float32)
-    tag, suffix = gradient.tag[len(gradient.tag) - 1], gradient.suffix[0]
-    moved.tag[len(gradient.tag) - 1] = True
-    moved.suffix[0] = True
+    seen, target, trust = task
+    off, more = left
+    n, width = len(words[1]), tables.label.shape[1]
+    sums = gathered(rows_of(words, tables), n, width)
+    for at in range(n + 1):
+        add_to(sums[START, at], off)
+        add_to(sums[EDGE_START, at], off)
+    item, edge = hidden_scores(chart, seen.head, sums, tables, rows)
+    for t in range(len(item)):
+        item[t] = item[t] * more + (np.float32(0.0) if target.item[t] else MARGIN)
+    for e in range(len(edge)):
+        edge[e] = edge[e] * more + trust * seen.edge[e]
+    _, of_item, of_edge = inside_outside(chart, item, edge, trust * seen.root, n)
+    gradient = (target.item - of_item) * more, (target.edge - of_edge) * more
+    below = sums_gradient(chart, seen.head, sums, tables, rows, gradient, out)
+    add_rows(scattered(below, n, width), words, out)
+
+
+@njit(cache=True, nogil=True)
+def rows_of(words: Words, tables: Hidden) -> Singles:
+    """Return what `engine.rescoring.layer.by_word` does."""
+    vectors, tags, suffixes = words
+    n, beside = len(tags), len(tables.tag) - 1
+    inner = np.dot(vectors, tables.word)
+    result = np.zeros((n + 2 * PAD, tables.word.shape[1]), np.float32)
+    for at in range(len(result)):
+        inside = PAD <= at < n + PAD
+        if inside:
+            add_to(result[at], inner[at - PAD])
+        add_to(result[at], tables.tag[tags[at - PAD] if inside else beside])
+        add_to(result[at], tables.suffix[suffixes[at - PAD] if inside else 0])
+    return result
+
+
+@njit(cache=True, nogil=True)
+def add_rows(gradient: Singles, words: Words, out: Out) -> None:
+    """Add the gradient of words' rows to that of the tables that they are made of."""
+    vectors, tags, suffixes = words
+    of, moved = out
+    n, beside = len(tags), len(of.tag) - 1
+    of_word = np.dot(vectors.T, gradient[PAD : n + PAD])
+    for x in range(len(of_word)):
+        add_to(of.word[x], of_word[x])
+    for at in range(len(gradient)):
+        inside = PAD <= at < n + PAD
+        tag = tags[at - PAD] if inside else beside
+        suffix = suffixes[at - PAD] if inside else 0
+        add_to(of.tag[tag], gradient[at])
+        add_to(of.suffix[suffix], gradient[at])
+        moved.tag[tag] = True
+        moved.suffix[suffix] = True
+
+
+@njit(cache=True, nogil=True)
+def scattered(sums: Singles, n: int, width: int) -> Singles:
+    """Compute the gradient of the rows of words and of what is beside them, (n + 2 PAD,
+    POSITIONS · H), from that of the sums of rows.
+    """
+    result = np.zeros((n + 2 * PAD, len(_BESIDE) * width), np.float32)
     for p in range(len(_BESIDE)):
         which, offset = _BESIDE[p]
-        low, high = p * width, (p + 1) * width
         for at in range(n + 1):
-            place = at + offset
-            if 0 <= place < n:
-                add_to(result[place, low:high], sums[which, at])
-            elif -PAD <= place < n + PAD:
-                add_to(tag[low:high], sums[which, at])
-                add_to(suffix[low:high], sums[which, at])
+            add_to(result[at + offset + PAD, p * width : (p + 1) * width], sums[which, at])
     return result
 
 
@@ -264,25 +314,29 @@ def sums_gradient(
 
 
 @njit(cache=True, nogil=True)
-def add_rows(table: Singles, rows: Ints | Longs, gradient: Singles, moved: Bools) -> None:
-    """Add to these rows, one by one."""
-    for at in range(len(rows)):
-        add_to(table[rows[at]], gradient[at])
-        moved[rows[at]] = True
+def adagrad(
+    tables: Hidden, gradient: Hidden, squares: Hidden, moved: Moved, rate: np.float32
+) -> None:
+    """Take one step upwards in the rows that moved, and set their gradient to zero."""
+    _follow(tables.word.ravel(), gradient.word.ravel(), squares.word.ravel(), rate)
+    _follow(tables.length.ravel(), gradient.length.ravel(), squares.length.ravel(), rate)
+    _follow_rows((tables.tag, gradient.tag, squares.tag), moved.tag, rate)
+    _follow_rows((tables.suffix, gradient.suffix, squares.suffix), moved.suffix, rate)
+    _follow_rows((tables.label, gradient.label, squares.label), moved.label, rate)
+    _follow_rows((tables.rule, gradient.rule, squares.rule), moved.rule, rate)
 
 
 @njit(cache=True, nogil=True)
-def adagrad(
-    table: Singles, gradient: Singles, squares: Singles, moved: Bools, rate: np.float32
-) -> None:
-    """Take one step upwards in the rows that moved, and set their gradient to zero."""
-    zero = np.float32(0.0)
-    for r in range(len(table)):
-        if not moved[r]:
-            continue
-        moved[r] = False
-        g, q, w = gradient[r], squares[r], table[r]
-        for h in range(table.shape[1]):
-            q[h] += g[h] * g[h]
-            w[h] += rate * g[h] / np.sqrt(q[h])
-            g[h] = zero
+def _follow_rows(tables: tuple[Singles, Singles, Singles], moved: Bools, rate: np.float32) -> None:
+    for r in range(len(moved)):
+        if moved[r]:
+            moved[r] = False
+            _follow(tables[0][r], tables[1][r], tables[2][r], rate)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _follow(weight: Singles, gradient: Singles, squares: Singles, rate: np.float32) -> None:
+    for h in range(len(weight)):
+        squares[h] += gradient[h] * gradient[h]
+        weight[h] += rate * gradient[h] / np.sqrt(squares[h])
+        gradient[h] = np.float32(0.0)

@@ -64,9 +64,10 @@ class Charting:
         return spill.close()
 
     def fold(self, learn: Learn, trees: Longs, fold: Ints, number: int, path: Path) -> Spilled:
-        """Return the records of a fold, under a model of the others."""
-        model = learn(part_of(self._forest, trees[fold != number]))
-        return self.spill(model, trees[fold == number], path)
+        """Return the records of a fold, under a model of all other trees of the forest."""
+        own = trees[fold == number]
+        model = learn(part_of(self._forest, np.setdiff1d(np.arange(self._forest.n_trees), own)))
+        return self.spill(model, own, path)
 
 
 class _Under:
