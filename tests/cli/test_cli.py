@@ -146,7 +146,7 @@ def test_no_arguments_show_the_help_and_are_wrong_usage(
         (
             ["parse", "m", "--objective", "fun"],
             "Invalid value for '--objective': 'fun' is not one of 'max-rule', 'max-marginal', "
-            "'max-product' (see `lpcfg parse --help`)",
+            "'max-product', 'max-spans' (see `lpcfg parse --help`)",
         ),
         (
             ["parse", "m", "--marginals"],

@@ -64,10 +64,18 @@ def score(
         return math.fsum([*(edge[e] for e in edges), *(item[t] for t in words)])
     if objective == "max-marginal":
         return math.fsum(item[t] for t in items)
+    if objective == "max-spans":
+        gain = gains(posteriors).tolist()
+        return math.fsum([*(gain[t] for t in items), *(1e-3 * edge[e] for e in edges)])
     above = [t for t in items if chart.entry[t] < 0]
     logs = [log(item[items[0]])]
     logs += [log(edge[e]) - log(item[t]) for e, t in zip(edges, above, strict=True)]
     return math.fsum(logs)
+
+
+def gains(posteriors: Posteriors) -> np.ndarray:
+    """Draw what each item adds under max-spans, the same at every call."""
+    return np.random.default_rng(0).uniform(-0.5, 0.5, len(posteriors.item))
 
 
 def log(number: float) -> float:
@@ -91,7 +99,7 @@ def test_k_best_lists_all_derivations_in_the_order_of_their_scores(
     objective: str, posteriors: Posteriors
 ) -> None:
     right = ranked(posteriors, objective)
-    found = list(decode.k_best(posteriors, objective))
+    found = list(decode.k_best(posteriors, objective, gains(posteriors)))
     assert [one.score for one in found] == pytest.approx([s for s, _ in right], abs=ROUNDING)
     by_items = {items: value for value, items in right}
     assert len(found) == len(by_items)
@@ -105,21 +113,21 @@ def test_k_best_lists_all_derivations_in_the_order_of_their_scores(
 @pytest.mark.parametrize("objective", OBJECTIVES)
 @given(charts())
 def test_the_best_derivation_has_the_highest_score(objective: str, posteriors: Posteriors) -> None:
-    found = decode.best(posteriors, objective)
+    found = decode.best(posteriors, objective, gains(posteriors))
     right = ranked(posteriors, objective)
     assert found.score == pytest.approx(right[0][0], abs=ROUNDING)
     assert {items: value for value, items in right}[found.items] == pytest.approx(
         found.score, abs=ROUNDING
     )
-    assert next(decode.k_best(posteriors, objective)).score == found.score
+    assert next(decode.k_best(posteriors, objective, gains(posteriors))).score == found.score
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
 @given(charts(max_words=4))
 def test_k_best_computes_only_what_is_requested(objective: str, posteriors: Posteriors) -> None:
-    whole = list(decode.k_best(posteriors, objective))
+    whole = list(decode.k_best(posteriors, objective, gains(posteriors)))
     for k in range(1, min(len(whole), 6)):
-        first = itertools.islice(decode.k_best(posteriors, objective), k)
+        first = itertools.islice(decode.k_best(posteriors, objective, gains(posteriors)), k)
         assert [(one.items, one.score) for one in first] == [
             (one.items, one.score) for one in whole[:k]
         ]
@@ -129,8 +137,8 @@ def test_k_best_computes_only_what_is_requested(objective: str, posteriors: Post
 def test_decoding_is_the_same_when_kernels_are_interpreted(posteriors: Posteriors) -> None:
     for objective in OBJECTIVES:
         with interpreted():
-            found = decode.best(posteriors, objective)
-        assert found.items == decode.best(posteriors, objective).items
+            found = decode.best(posteriors, objective, gains(posteriors))
+        assert found.items == decode.best(posteriors, objective, gains(posteriors)).items
 
 
 def test_max_product_is_the_most_probable_tree_of_a_plain_pcfg() -> None:
@@ -155,7 +163,9 @@ def test_max_product_is_the_most_probable_tree_of_a_plain_pcfg() -> None:
 
 
 def test_an_unknown_objective_is_refused() -> None:
-    message = "expected an objective among max-rule, max-marginal, max-product, got 'viterbi'"
+    message = (
+        "expected an objective among max-rule, max-marginal, max-product, max-spans, got 'viterbi'"
+    )
     with pytest.raises(InputError, match=message) as caught:
         decode.check_objective("viterbi")
     assert caught.value.pointer == "/objective"

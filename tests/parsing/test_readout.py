@@ -124,7 +124,32 @@ def test_symbols_are_spelled_as_labels_of_constituents(symbols: list[int]) -> No
     assert spelled == expected
 
 
+def test_a_label_is_repeated_where_its_chain_had_it_before() -> None:
+    symbols = ("@S", "NP|S|NP|NP", "S", "NP|NP")
+    grammar = Grammar(symbols, 3, np.empty((0, 3)), ("x",), np.array([[3, 0]]))
+    labels = Labels.of(grammar)  # the NP at the bottom of the last symbol is a tag
+    assert labels.repeated.tolist() == [False, False, True, True, False, False, False]
+
+
 # Trees ------------------------------------------------------------------------------------------
+
+
+def test_gains_are_the_labels_expected_right_less_those_wrong() -> None:
+    found = read()
+    chart, item, chains = found.chart, found.answers.posteriors.item, found.answers.labels.chains
+    told = []
+    for t in range(len(item)):
+        same = (chart.start == chart.start[t]) & (chart.end == chart.end[t])
+        total = 0.0
+        for depth, label in enumerate(chains[chart.symbol[t]]):
+            is_tag = chart.entry[t] >= 0 and depth == len(chains[chart.symbol[t]]) - 1
+            for u in np.flatnonzero(same):
+                chain = chains[chart.symbol[u]]
+                over_word = len(chain) - 1 if chart.entry[u] >= 0 else len(chain)
+                total += item[u] * (chain[-1] == label if is_tag else label in chain[:over_word])
+            total -= 0.5
+        told.append(total)
+    np.testing.assert_allclose(found.answers.gains(), told, atol=1e-12)
 
 
 def stree(chart: kernels.Chart, items: tuple[int, ...]) -> Tree:

@@ -57,7 +57,8 @@ def test_a_length_of_thousands_of_digits_is_refused(client: TestClient, length: 
         (
             {"text": "a", "objective": "best"},
             "/objective",
-            "expected 'max-rule', 'max-marginal' or 'max-product', got \"best\": use one of them",
+            "expected 'max-rule', 'max-marginal', 'max-product' or 'max-spans', got \"best\": "
+            "use one of them",
         ),
         (
             {"text": "a", "model": ""},
@@ -323,7 +324,7 @@ def test_unknown_paths_and_methods_are_refused(client: TestClient) -> None:
         ("k=a", "#query/k", 'expected a whole number, got "a": send digits alone'),
         ("k=" + "9" * 5000, "#query/k", 'expected a whole number, got "999'),
         ("kk=2", "#query/kk", "expected no member `kk`, got one: remove it"),
-        ("objective=x", "#query/objective", "expected 'max-rule', 'max-marginal' or "),
+        ("objective=x", "#query/objective", "expected 'max-rule', 'max-marginal', "),
         ("model=", "#query/model", "expected at least one character"),
         ("model=none", "#query/model", "expected one of the models small, got 'none'"),
     ],

@@ -23,6 +23,7 @@ class Objective(StrEnum):
     MAX_RULE = "max-rule"
     MAX_MARGINAL = "max-marginal"
     MAX_PRODUCT = "max-product"
+    MAX_SPANS = "max-spans"
 
 
 @contextmanager

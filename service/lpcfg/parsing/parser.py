@@ -211,7 +211,7 @@ class Parser:
         given         text, whose sentences and tokens are found; or a list of sentences, each a
                       string, a list of tokens, or an `lpcfg.Sentence` with tags or constraints
         k             how many trees a sentence, the best first, in `.parses`
-        objective     what the best tree maximises: max-rule, max-marginal or max-product
+        objective     what the best tree maximises: max-rule, max-marginal, max-product or max-spans
         constraints   (start, end) or (start, end, label), in tokens: the tree must have these
                       constituents; only where there is just one sentence
         rescore       False leaves the decision to the tensors where the model has a rescoring layer
@@ -525,10 +525,11 @@ def _check_options(options: Options) -> None:
 
 def _distinct(answers: Answers, options: Options, stop: Stop) -> list[Derivation]:
     """Find the best derivations of up to k trees that differ once they are restored."""
+    gain = answers.gains() if options.objective == "max-spans" else None
     if options.k == 1:
-        return [decode.best(answers.posteriors, options.objective)]
+        return [decode.best(answers.posteriors, options.objective, gain)]
     chosen: dict[Tree, Derivation] = {}
-    for derivation in decode.k_best(answers.posteriors, options.objective):
+    for derivation in decode.k_best(answers.posteriors, options.objective, gain):
         stop.check()
         chosen.setdefault(answers.tree(derivation), derivation)
         if len(chosen) == options.k:

@@ -64,6 +64,14 @@ class Labels:
         seen: Bools = np.logical_or.reduce(self.has[labels], axis=0)
         return seen
 
+    @cached_property
+    def repeated(self) -> Bools:
+        """Tell, for each of `numbers`, whether its symbol's chain had this label before."""
+        chains = np.split(self.numbers, self.start[1:-1])
+        return np.array(
+            [x in chain[:at] for chain in chains for at, x in enumerate(chain)], np.bool_
+        )
+
     def spelled(self, symbols: Ints) -> tuple[Longs, Ints, Sequence[str]]:
         """List every constituent label in these symbols: its owner, its number, and all names."""
         sizes = self.start[symbols + 1] - self.start[symbols]
@@ -192,6 +200,21 @@ class Answers:
             labels.has,
         )
         return shares
+
+    def gains(self) -> Doubles:
+        """Compute what every item adds under `max-spans`: p − ½ for each of its labels.
+
+        A label that a chain repeats is right a second time where the whole item is.
+        """
+        labels, posterior = self.labels, self.posteriors.item
+        symbols = self.posteriors.pruned.chart.symbol
+        sizes = labels.start[symbols + 1] - labels.start[symbols]
+        rows = np.repeat(np.arange(len(symbols)), sizes)
+        number = np.arange(len(rows)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        again = labels.repeated[labels.start[symbols][rows] + number]
+        shares = np.where(again, posterior[rows], self._shares(np.arange(len(symbols))))
+        gain: Doubles = np.bincount(rows, np.minimum(shares, 1.0) - 0.5, len(symbols))
+        return gain
 
     def calibrated(self, shares: Doubles) -> Doubles:
         """Cut votes off at 1, and apply the model's calibration map."""

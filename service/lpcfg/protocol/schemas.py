@@ -22,7 +22,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-Objective = Literal["max-rule", "max-marginal", "max-product"]
+Objective = Literal["max-rule", "max-marginal", "max-product", "max-spans"]
 Word = Annotated[str, Field(pattern=r"^[^ \t\n\r\f\v]+( [^ \t\n\r\f\v]+)*$")]
 """A token that brackets can hold: no white space except single blanks inside."""
 Text = Annotated[str, Field(examples=["The cat sat on the mat."])]

@@ -5,8 +5,11 @@
 | `max-rule`     | Σ of abs μ(a → b c, i, k, j) / p(x), and of abs μ(a, i, i+1) / p(x)  |
 | `max-marginal` | Σ of abs μ(a, i, j) / p(x) (Goodman, 1996)                          |
 | `max-product`  | Π of abs μ(a → b c, i, k, j) / μ(a, i, j), the tree of the best PCFG |
+| `max-spans`    | Σ of p(label, i, j) − ½: labels expected to be right, less those wrong |
 
-Spectral marginals may be negative, so their magnitudes are used (NAACL 3.3).
+Spectral marginals may be negative, so their magnitudes are used (NAACL 3.3). Under `max-spans`, the
+labels of an item (two in `S|VP`, none in an intermediate symbol) count as people see them, whatever
+items share them, and a thousandth of `max-rule` decides between derivations of one tree.
 """
 
 import heapq
@@ -22,7 +25,8 @@ from lpcfg.engine.pruned.fine import Posteriors
 from lpcfg.errors import InputError
 from lpcfg.grammar.tables import Doubles, Longs
 
-OBJECTIVES = ("max-rule", "max-marginal", "max-product")
+OBJECTIVES = ("max-rule", "max-marginal", "max-product", "max-spans")
+_DECIDES = 1e-3
 PIECE = 10.0
 _TINY = 1e-300  # stands for 0, because its log is finite: an impossible edge then loses to others
 
@@ -53,21 +57,26 @@ def check_objective(objective: str) -> None:
         )
 
 
-def scores(posteriors: Posteriors, objective: str) -> Scores:
-    """Compute the scores of every item and edge under an objective."""
+def scores(posteriors: Posteriors, objective: str, gain: Doubles | None) -> Scores:
+    """Compute the scores of every item and edge under an objective; `gain` is what each item adds
+    under max-spans.
+    """
     item, edge = posteriors.item, posteriors.edge
     if objective == "max-rule":
         return Scores(item, edge, np.zeros(len(item)))
     above = np.repeat(item, np.diff(posteriors.pruned.chart.edge_start))
     if objective == "max-marginal":
         return Scores(item, above, np.zeros(len(item)))
+    if objective == "max-spans" and gain is not None:
+        of_edge = np.repeat(gain, np.diff(posteriors.pruned.chart.edge_start)) + _DECIDES * edge
+        return Scores(gain, of_edge, np.zeros(len(item)))
     share = np.log(np.maximum(edge, _TINY)) - np.log(np.maximum(above, _TINY))
     return Scores(np.zeros(len(item)), share, np.log(np.maximum(item, _TINY)))
 
 
-def best(posteriors: Posteriors, objective: str) -> Derivation:
+def best(posteriors: Posteriors, objective: str, gain: Doubles | None = None) -> Derivation:
     """Find the derivation of the whole sentence with the highest score."""
-    return best_by(scores(posteriors, objective), posteriors.pruned)
+    return best_by(scores(posteriors, objective, gain), posteriors.pruned)
 
 
 def best_by(weights: Scores, pruned: Pruned) -> Derivation:
@@ -97,9 +106,11 @@ def _followed(chart: kernels.Chart, back: Longs, root: int) -> tuple[int, ...]:
     return tuple(items)
 
 
-def k_best(posteriors: Posteriors, objective: str) -> Iterator[Derivation]:
+def k_best(
+    posteriors: Posteriors, objective: str, gain: Doubles | None = None
+) -> Iterator[Derivation]:
     """Yield all derivations of the whole sentence, best first. Each is computed on demand."""
-    weights = scores(posteriors, objective)
+    weights = scores(posteriors, objective, gain)
     lazy = _Lazy(posteriors.pruned.chart, weights)
     queue = [(-lazy.score(t, 0) - weights.root[t], t, 0) for t in _roots(posteriors.pruned)]
     heapq.heapify(queue)

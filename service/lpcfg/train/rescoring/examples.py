@@ -4,12 +4,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numba import njit
 
-from lpcfg.engine.rescoring.chart import inside_outside
+from lpcfg.engine.pruned.kernels import Chart
+from lpcfg.engine.rescoring.chart import View, inside_outside
 from lpcfg.engine.rescoring.layer import padded_codes
 from lpcfg.engine.rescoring.names import Names
 from lpcfg.grammar.tables import Doubles, Ints, Longs, Singles
 from lpcfg.train.rescoring.charts import Charts, Record
+from lpcfg.train.rescoring.targets import Target
 
 MARGIN = np.float32(0.6)
 """Added to the score of every item outside the target while learning; worth .1 to .2 F1."""
@@ -17,6 +20,8 @@ LEAST_GRADIENT = 1e-3
 """Items and edges with a smaller gradient teach nothing worth the time."""
 
 Gradient = tuple[Doubles, Doubles]
+Task = tuple[View, Target, np.float32]
+"""The view of a chart, its target, and w₀."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,12 +60,8 @@ class ChartExamples:
         """Compute the gradient of log p(target | x), with the margin, by the scores g, which
         change.
         """
-        trust, n = np.float32(self.trust), len(record.words)
-        item += MARGIN * ~record.target.item
-        edge += trust * record.view.edge
-        root = trust * record.view.root
-        _, of_item, of_edge = inside_outside(record.chart, item, edge, root, n)
-        return record.target.item - of_item, record.target.edge - of_edge
+        task = record.view, record.target, np.float32(self.trust)
+        return gradient_of(record.chart, task, item, edge)
 
     def log_share(self, record: Record, item: Singles, edge: Singles) -> float:
         """Compute log p(target | x), without the margin, by the scores g, of which those of edges
@@ -73,3 +74,16 @@ class ChartExamples:
         log_z, _, _ = inside_outside(record.chart, item, edge, root, n)
         top = np.flatnonzero(target.item)[-1]  # children come before their parents
         return float(item[target.item].sum() + edge[target.edge].sum() + root[top] - log_z)
+
+
+@njit(cache=True, nogil=True)
+def gradient_of(chart: Chart, task: Task, item: Singles, edge: Singles) -> Gradient:
+    """Compute what `ChartExamples.gradient` returns."""
+    seen, target, trust = task
+    for t in range(len(item)):
+        item[t] += np.float32(0.0) if target.item[t] else MARGIN
+    for e in range(len(edge)):
+        edge[e] += trust * seen.edge[e]
+    n = len(seen.preterminal)
+    _, of_item, of_edge = inside_outside(chart, item, edge, trust * seen.root, n)
+    return target.item - of_item, target.edge - of_edge

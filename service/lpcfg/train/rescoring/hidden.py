@@ -11,7 +11,6 @@ import numpy as np
 from numba import njit
 
 from lpcfg.engine.pruned.kernels import Chart
-from lpcfg.engine.rescoring.chart import View, inside_outside
 from lpcfg.engine.rescoring.features import PAD, length_bucket
 from lpcfg.engine.rescoring.hidden import (
     BESIDE,
@@ -34,8 +33,13 @@ from lpcfg.engine.rescoring.hidden import (
 from lpcfg.engine.rescoring.layer import Vectors
 from lpcfg.engine.rescoring.names import Rows
 from lpcfg.grammar.tables import Bools, Grammar, Ints, Longs, Singles, frozen
-from lpcfg.train.rescoring.examples import LEAST_GRADIENT, MARGIN, ChartExamples, Gradient
-from lpcfg.train.rescoring.targets import Target
+from lpcfg.train.rescoring.examples import (
+    LEAST_GRADIENT,
+    ChartExamples,
+    Gradient,
+    Task,
+    gradient_of,
+)
 from lpcfg.train.stages import Stage
 
 _BESIDE = frozen(np.array(BESIDE, np.int64))
@@ -171,17 +175,15 @@ class Learner:
 @njit(cache=True, nogil=True)
 def add_gradient(
     chart: Chart,
-    task: tuple[View, Target, np.float32],
+    task: Task,
     words: Words,
     tables: Hidden,
     rows: tuple[Ints, Ints],
     left: Left,
     out: Out,
 ) -> None:
-    """Add the gradient of a sentence's log p(target | x), with the margin; task = (view, target,
-    w₀).
-    """
-    seen, target, trust = task
+    """Add the gradient of a sentence's log p(target | x), with the margin."""
+    seen, _, _ = task
     off, more = left
     n, width = len(words[1]), tables.label.shape[1]
     sums = gathered(rows_of(words, tables), n, width)
@@ -189,12 +191,8 @@ def add_gradient(
         add_to(sums[START, at], off)
         add_to(sums[EDGE_START, at], off)
     item, edge = hidden_scores(chart, seen.head, sums, tables, rows)
-    for t in range(len(item)):
-        item[t] = item[t] * more + (np.float32(0.0) if target.item[t] else MARGIN)
-    for e in range(len(edge)):
-        edge[e] = edge[e] * more + trust * seen.edge[e]
-    _, of_item, of_edge = inside_outside(chart, item, edge, trust * seen.root, n)
-    gradient = (target.item - of_item) * more, (target.edge - of_edge) * more
+    of_item, of_edge = gradient_of(chart, task, item * more, edge * more)
+    gradient = of_item * more, of_edge * more
     below = sums_gradient(chart, seen.head, sums, tables, rows, gradient, out)
     add_rows(scattered(below, n, width), words, out)
 

@@ -4,7 +4,7 @@
  * It stands after `#`, which browsers do not send to the service.
  */
 
-const OBJECTIVES = ["max-rule", "max-marginal", "max-product"];
+const OBJECTIVES = ["max-rule", "max-marginal", "max-product", "max-spans"];
 const VIEWS = ["tree", "chart", "score"];
 export const MOST_TREES = 10;
 
