@@ -212,9 +212,10 @@ class Answers:
         rows = np.repeat(np.arange(len(symbols)), sizes)
         number = np.arange(len(rows)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
         again = labels.repeated[labels.start[symbols][rows] + number]
-        shares = np.where(again, posterior[rows], self._shares(np.arange(len(symbols))))
-        gain: Doubles = np.bincount(rows, np.minimum(shares, 1.0) - 0.5, len(symbols))
-        return gain
+        shares = np.where(
+            again, posterior[rows], self._shares(np.arange(len(symbols), dtype=np.int32))
+        )
+        return np.bincount(rows, np.minimum(shares, 1.0) - 0.5, len(symbols)).astype(np.float64)
 
     def calibrated(self, shares: Doubles) -> Doubles:
         """Cut votes off at 1, and apply the model's calibration map."""
