@@ -1,5 +1,6 @@
 """The chart: the service's cells and labels, by pointing, by keys, by threshold and as a table."""
 
+import re
 from typing import Any
 
 import pytest
@@ -62,7 +63,7 @@ def test_the_slider_hides_less_likely_cells(reader: Reader) -> None:
     assert value > 0.01
     assert cells(page) == set(expected_cells(told, value))
     page.locator("#threshold").fill("0.6")
-    expect(page.locator("#threshold-value")).to_have_text("0.60")
+    expect(page.locator("#threshold-value")).to_have_text("60 %")
     few = cells(page)
     assert few == set(expected_cells(told, 0.6))
     assert few < many
@@ -84,7 +85,11 @@ def test_pointing_at_a_cell_shows_its_rivals_and_what_crosses_it(reader: Reader)
         reverse=True,
     )
     shown = page.locator("#cell .rivals li").all_inner_texts()
-    assert [one.split() for one in shown] == [[name, f"{share:.2f}"] for share, name in rivals]
+    assert [one.split()[0] for one in shown] == [name for _, name in rivals]
+    for one, (share, _) in zip(shown, rivals, strict=True):
+        number = re.search(r"([\d.]+) %$", one)
+        assert number is not None
+        assert float(number[1]) == pytest.approx(100 * share, abs=0.5)  # "over 99 %", "12 %"
     lit = page.locator(".cell.crossing").evaluate_all("all => all.map((one) => one.dataset.key)")
     crossing = {(i, k) for i, k in cells(page) if i < start < k < end or start < i < end < k}
     assert crossing

@@ -1,5 +1,6 @@
 """Correcting a tree: rivals taken, words asked for and forbidden, tags changed, all undone."""
 
+import re
 from typing import Any
 
 from playwright.sync_api import Locator, Page, expect
@@ -60,7 +61,7 @@ def test_a_node_shows_its_rivals_and_one_of_them_can_be_taken(reader: Reader) ->
     reader.node(*place).click()
     expect(page.locator("#inspected h2")).to_have_text(one["label"])
     expect(rivals(page).first).to_be_visible()
-    refused = rivals(page).filter(has_text="these words form no constituent")
+    refused = rivals(page).filter(has_text="no constituent here")
     expect(refused).to_have_count(1)
     with page.expect_response("**/v1/parse"):
         refused.click()
@@ -73,8 +74,9 @@ def test_a_node_shows_its_rivals_and_one_of_them_can_be_taken(reader: Reader) ->
         "all => all.map((one) => [one.dataset.label, +one.dataset.start, +one.dataset.end])"
     )
     assert {tuple(row) for row in marked} == after - before
-    told = f"{len(after - before)} new, {len(before - after)} gone"
-    expect(page.locator("#moved-told")).to_have_text(told)
+    expect(page.locator("#moved-told")).to_have_text(
+        re.compile(rf"{len(after - before)} nodes? new, {len(before - after)} gone")
+    )
     page.locator(".node").first.click()
     expect(page.locator(".node.moved")).to_have_count(0)
 
@@ -84,7 +86,7 @@ def test_corrections_are_undone_and_done_again(reader: Reader) -> None:
     before = spans(page)
     one = doubtful(reader)
     reader.node(one["label"], one["start"], one["end"]).click()
-    rivals(page).filter(has_text="these words form no constituent").click()
+    rivals(page).filter(has_text="no constituent here").click()
     expect(page.get_by_role("button", name="Undo")).to_be_enabled()
     after = spans(page)
     assert after != before
@@ -166,17 +168,45 @@ def test_corrected_trees_are_kept_and_downloaded(reader: Reader) -> None:
     page.get_by_label("Tag", exact=True).select_option(tag)
     page.get_by_role("button", name="Change the tag").click()
     expect(reader.node(tag, 1, 2)).to_be_visible()
-    page.get_by_role("button", name="Keep this tree").click()
-    expect(page.locator("#treebank-size")).to_have_text("Treebank: 1 tree")
+    page.get_by_role("button", name="Add to your treebank").click()
+    expect(page.locator("#told")).to_have_text("Added: your treebank has 1 tree.")
     page.reload()
     reader.settled()
+    page.get_by_role("button", name="2. It rained.").click()
+    page.locator("#menu summary").click()
+    expect(page.locator("#treebank-size")).to_have_text("Your treebank: 1 tree")
+    page.get_by_role("button", name="Add this tree").click()
     with page.expect_download() as download:
-        page.get_by_role("button", name="Download").click()
-    [tree] = download.value.path().read_text(encoding="utf-8").splitlines()
-    assert tree.startswith("(")
-    assert f"({tag} cat)" in tree
-    page.get_by_role("button", name="Clear").click()
-    expect(page.locator("#treebank")).to_be_hidden()
+        page.get_by_role("button", name="Download the treebank").click()
+    trees = download.value.path().read_text(encoding="utf-8").splitlines()
+    assert len(trees) == 2
+    assert f"({tag} cat)" in trees[0]
+    assert "rained)" in trees[1]
+
+
+def test_a_treebank_is_cleared_only_after_a_question(reader: Reader) -> None:
+    page = reader.open("The cat sleeps.")
+    page.locator("#menu summary").click()
+    page.get_by_role("button", name="Add this tree").click()
+    for answer, size in (("dismiss", "1 tree"), ("accept", "0 trees")):
+        page.once("dialog", lambda dialog, answer=answer: getattr(dialog, answer)())
+        page.get_by_role("button", name="Clear the treebank").click()
+        expect(page.locator("#treebank-size")).to_have_text(f"Your treebank: {size}")
+    expect(page.get_by_role("button", name="Download the treebank")).to_be_disabled()
+
+
+def test_words_are_chosen_by_buttons_as_by_dragging(reader: Reader) -> None:
+    page = reader.open(TELESCOPE)
+    reader.node("DT", 4, 5).click()
+    group = page.get_by_role("group", name="Choose more words")
+    for _ in range(4):
+        group.get_by_role("button", name="Add a word →").click()
+    group.get_by_role("button", name="← Add a word").click()
+    expect(page.locator("#inspected h2")).to_have_text("6 words")
+    chosen = page.locator(".node.chosen .word").all_text_contents()
+    assert " ".join(chosen) == "saw the dog with a telescope"
+    page.get_by_role("button", name="Forbid a constituent here").click()
+    expect(page.locator("#asked")).to_contain_text("saw the dog with a telescope")
 
 
 def test_keys_alone_correct_a_tree(reader: Reader) -> None:

@@ -123,7 +123,6 @@ GEOMETRY = """
       .filter((one) => box(one).right > innerWidth && !one.closest(
         ".canvas, .tools, .bar-row, .readout, .sentences"))
       .map((one) => one.id || one.className || one.tagName),
-    note: document.querySelector("#sentence-status").offsetHeight,
     room: document.documentElement.clientWidth,
     wide: document.documentElement.scrollWidth,
   };
@@ -161,9 +160,7 @@ def test_the_tree_is_in_view_and_nothing_overlaps_or_is_cut(
         assert overlapping(told["labels"]) == []
         pane, picture, root = told["pane"], told["picture"], told["root"]
         height = SIZES[size][1]
-        # a sentence without a whole tree is told about before its pieces
-        top = pane["top"] - told["note"]
-        assert top < height * (0.4 if size == "phone" else 1 / 3)
+        assert pane["top"] < height / 3
         assert pane["left"] <= root["left"] < root["right"] <= pane["right"]
         assert pane["top"] <= root["top"] < root["bottom"] <= min(pane["bottom"], height)
         for one in told["labels"]:

@@ -24,7 +24,9 @@ def test_a_tree_is_scored_as_the_service_scores_it(reader: Reader) -> None:
     expect(card).to_have_count(1)
     told = page.request.post(f"{reader.origin}/v1/tree-probability", data={"trees": [GOOD]}).json()
     score = told["trees"][0]
-    share, *logs = card.locator("dd").all_inner_texts()
+    card.get_by_text("Numbers").click()
+    logs = [one for one in card.locator("dd").all_inner_texts() if not one.startswith("negative")]
+    share = card.locator(".verdict").inner_text()
     conditional = score["conditional_log_probability"]
     names = ("log_probability", "sentence_log_probability", "conditional_log_probability")
     assert [float(one.replace("−", "-")) for one in logs] == pytest.approx(
@@ -44,8 +46,8 @@ def test_gaps_in_the_grammar_are_marked_in_the_tree(reader: Reader) -> None:
     score = told["trees"][0]
     card = page.locator("#scores article")
     expect(card).to_contain_text("probability 0")
-    expect(card).to_contain_text(score["reason"])
-    expect(card.locator("dd").nth(1)).to_have_text("−∞")
+    expect(card).to_contain_text(score["reason"].replace("`", ""))
+    expect(card.locator("dd").first).to_have_text("−∞")
     marked = card.locator(".node.lacking").evaluate_all(
         "all => all.map((one) => +one.dataset.node)"
     )
@@ -63,7 +65,7 @@ def test_brackets_that_are_no_tree_do_not_keep_others_from_being_scored(reader: 
     ask(page, text)
     cards = page.locator("#scores article")
     expect(cards).to_have_count(2)
-    expect(cards.nth(0).locator("dd").first).not_to_be_empty()
+    expect(cards.nth(0).locator(".tree")).to_be_visible()
     expect(cards.nth(1)).to_contain_text("These brackets are not a tree")
     expect(cards.nth(1)).to_contain_text("Line 1 of this tree, column 25")
     cards.nth(1).get_by_role("button", name="Show the place").click()

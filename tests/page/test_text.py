@@ -92,7 +92,7 @@ def test_a_link_leads_back_to_what_was_seen(reader: Reader) -> None:
     page.goto(link)
     reader.settled()
     expect(page.get_by_role("tab", name="Chart")).to_have_attribute("aria-selected", "true")
-    expect(page.locator("#threshold-value")).to_have_text("0.30")
+    expect(page.locator("#threshold-value")).to_have_text("30 %")
     page.get_by_role("tab", name="Tree", exact=True).click()
     assert reader.words() == "Anna saw the man with the telescope ."
     expect(page.get_by_role("radio", name="2")).to_be_checked()
@@ -202,7 +202,7 @@ def test_all_answers_can_be_downloaded(reader: Reader) -> None:
     text = "It rained. Anna saw the man."
     page = reader.open(text)
     answer = reader.parse(text, k=3)
-    page.get_by_text("Copy or save").click()
+    page.locator("#menu summary").click()
 
     def saved(name: str) -> str:
         with page.expect_download() as download:
@@ -242,7 +242,7 @@ def test_sentences_of_a_text_in_pieces_keep_their_places(reader: Reader) -> None
     text = " ".join(f"Anna 😀 saw the man number{n}." for n in range(150))
     page = reader.open(text)
     expect(page.locator("#status")).to_contain_text(re.compile(r"^150 sentences"))
-    page.get_by_text("Copy or save").click()
+    page.locator("#menu summary").click()
     with page.expect_download() as download:
         page.get_by_role("button", name="Save all as JSON lines").click()
     lines = [json.loads(line) for line in download.value.path().read_text().splitlines()]

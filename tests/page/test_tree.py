@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from typing import Any
 
 import pytest
@@ -218,12 +219,20 @@ def test_readings_are_chosen_and_told_with_their_shares(reader: Reader) -> None:
     sentence = reader.parse(TELESCOPE, k=3)["sentences"][0]
     choices = page.get_by_role("group", name="Readings").get_by_role("radio")
     expect(choices).to_have_count(3)
-    choices.nth(1).check(force=True)
-    assert sorted(drawn(page)) == sorted(returned(sentence, sentence["parses"][1]))
-    expect(page.locator("#verdict")).to_contain_text("first: ")
-    choices.nth(0).check(force=True)
-    expect(page.locator("#verdict")).to_contain_text("This reading: ")
-    expect(page.locator("#verdict")).to_contain_text("next: ")
+    shares = [parse["probability"] for parse in sentence["parses"]]
+    for number in (1, 0):
+        choices.nth(number).check(force=True)
+        assert sorted(drawn(page)) == sorted(returned(sentence, sentence["parses"][number]))
+        best = max(share for place, share in enumerate(shares) if place != number)
+        told = page.locator("#verdict").inner_text()
+        if shares[number] < 0.01:
+            assert re.match(r"About \d+ of \d+ nodes right", told)
+            continue
+        own, other = re.findall(r"(This reading|next|another): (?:over |under )?([\d.]+) %", told)
+        assert own[0] == "This reading"
+        assert other[0] == ("another" if best > shares[number] else "next")
+        assert float(own[1]) == pytest.approx(100 * shares[number], abs=0.5)  # "over 99 %"
+        assert float(other[1]) == pytest.approx(100 * best, abs=0.5)
 
 
 def marked(page: Page, tree: int) -> set[tuple[str, int, int]]:
@@ -283,7 +292,7 @@ def test_brackets_json_svg_and_png_are_saved_as_they_came(reader: Reader) -> Non
     page = reader.open(TELESCOPE, k=2)
     answer = reader.parse(TELESCOPE, k=2)
     page.get_by_role("radio", name="2").check(force=True)
-    page.get_by_text("Copy or save").click()
+    page.locator("#menu summary").click()
 
     def saved(name: str) -> bytes:
         with page.expect_download() as download:
@@ -316,7 +325,7 @@ def test_brackets_json_svg_and_png_are_saved_as_they_came(reader: Reader) -> Non
 
 def test_a_saved_svg_is_a_picture_by_itself(reader: Reader) -> None:
     page = reader.open(TELESCOPE)
-    page.get_by_text("Copy or save").click()
+    page.locator("#menu summary").click()
     with page.expect_download() as download:
         page.get_by_role("button", name="Save SVG").click()
     alone = page.context.new_page()

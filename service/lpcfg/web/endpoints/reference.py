@@ -64,12 +64,16 @@ _HEADER = (
 def _contents(api: Json) -> str:
     """Link to every endpoint and to the other parts of the page."""
     endpoints = "".join(
-        f'<li><a href="#{_anchor(method, path)}"><b>{method.upper()}</b> {escape(path)}</a></li>'
+        f'<li><a href="#{_anchor(method, path)}"><b>{method.upper()}</b> '
+        f"<span>{escape(path).replace('/', '<wbr>/')}</span></a></li>"
         for path, methods in api["paths"].items()
         for method in methods
     )
     others = '<li><a href="#objects">Objects</a></li><li><a href="#problems">Problems</a></li>'
-    return f'<nav class="contents" aria-label="On this page"><ul>{endpoints}{others}</ul></nav>'
+    return (
+        '<nav class="contents" aria-label="On this page"><details open>'
+        f"<summary>On this page</summary><ul>{endpoints}{others}</ul></details></nav>"
+    )
 
 
 def _anchor(method: str, path: str) -> str:

@@ -39,6 +39,15 @@ export function wordsOf(tokens, start, end) {
   return tokens.slice(start, end).map((token) => token.text).join(" ");
 }
 
+/** Of more words than this the middle ones are left out. */
+const FEW = 5;
+
+/** Join the words from start to end, without the middle ones where there are many. */
+export function endsOf(tokens, start, end) {
+  if (end - start <= FEW) return wordsOf(tokens, start, end);
+  return `${wordsOf(tokens, start, start + 2)} … ${wordsOf(tokens, end - 2, end)}`;
+}
+
 /** Return true if two spans cross: they share words, and neither holds the other. */
 export function cross(a, b) {
   return (a.start < b.start && b.start < a.end && a.end < b.end)

@@ -12,6 +12,9 @@ const TREES = "v1/tree-probability";
 const DEPENDENCIES = "v1/dependencies";
 const CONLLU = "text/x-conllu";
 
+/** So many seconds the page waits for a service that is busy or starts, before it says so. */
+const PATIENCE = 60;
+
 /** Marginals below this are not requested. */
 export const LEAST_MARGINAL = 0.01;
 
@@ -72,6 +75,35 @@ export class Service {
     const retry = Number(response.headers.get("Retry-After"));
     throw new Problem(await problemIn(response), retry > 0 ? retry : null);
   }
+}
+
+/**
+ * Ask, and ask again after the time that a busy or starting service names.
+ *
+ * @param onWait  called with the seconds until the next attempt, and with null when it begins
+ */
+export async function insist(question, signal, onWait = () => {}) {
+  for (let waited = 0; ;) {
+    try {
+      return await question(signal);
+    } catch (error) {
+      waited += error.retryAfter ?? Infinity;
+      if (waited > PATIENCE) throw error;
+      onWait(error.retryAfter);
+      await pause(error.retryAfter * 1000, signal);
+      onWait(null);
+    }
+  }
+}
+
+function pause(milliseconds, signal) {
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(resolve, milliseconds);
+    signal?.addEventListener("abort", () => {
+      clearTimeout(timer);
+      reject(signal.reason);
+    });
+  });
 }
 
 /** The members that most requests share; what is as by default is left out. */

@@ -6,6 +6,7 @@ import { placeArcs } from "./arcs.js";
 import { byId, html, svg } from "./dom.js";
 import { levelOf, sureness } from "./doubt.js";
 import { dragToScroll } from "./drag.js";
+import { relationMeaning, universalMeaning } from "./relations.js";
 import { TYPE, widthOf } from "./type.js";
 
 /** Show the dependencies of the chosen sentence where the reader wants them and a model gives them. */
@@ -35,7 +36,7 @@ export function showArcs(store, session, spotlight) {
 
 function picture(tokens, spotlight) {
   const { width, height, base, words, arcs } = placeArcs(tokens);
-  const told = arcs.map(({ token, from }) => `${token.text}: ${token.relation} of `
+  const told = arcs.map(({ token, from }) => `${token.text}: ${inWords(token.relation)} of `
     + `${from < 0 ? "the root" : tokens[from].text}, ${sureness(token.probability)}`);
   return svg(
     "svg",
@@ -45,9 +46,15 @@ function picture(tokens, spotlight) {
     },
     ...arcs.map((arc) => svg("path", { class: `arc ${levelOf(arc.token.probability)}`, d: curve(arc, base) })),
     ...arcs.map((arc) => svg("path", { class: `tip ${levelOf(arc.token.probability)}`, d: tip(arc.x2, base) })),
-    ...arcs.flatMap(label),
+    ...arcs.map(label),
     ...words.map((word) => wordOf(word, base, spotlight)),
   );
+}
+
+/** A relation with what it means. */
+function inWords(relation) {
+  const meaning = relationMeaning(relation);
+  return meaning === null ? relation : `${relation} (${meaning})`;
 }
 
 function curve({ x1, x2, y, isRoot }, base) {
@@ -65,13 +72,16 @@ function tip(x, base) {
 function label({ x1, x2, y, isRoot, label: words, token }) {
   const width = widthOf(words, "tag") + 8;
   const x = isRoot ? x2 : (x1 + x2) / 2;
-  return [
+  return svg(
+    "g",
+    {},
+    svg("title", {}, inWords(token.relation)),
     svg("rect", { class: "arc-back", x: x - width / 2, y: y - 8, width, height: 16, rx: 4 }),
     svg("text", {
       class: `arc-label ${levelOf(token.probability)}`,
       x, y: y + 4, "text-anchor": "middle", "font-size": TYPE.tag.size,
     }, words),
-  ];
+  );
 }
 
 function wordOf({ token, number, x }, base, spotlight) {
@@ -80,6 +90,7 @@ function wordOf({ token, number, x }, base, spotlight) {
     "g",
     { "data-word": number, on: { pointerenter: turn(true), pointerleave: turn(false) } },
     svg("text", { class: "word", x, y: base + 18, "text-anchor": "middle", "font-size": TYPE.word.size }, token.text),
-    svg("text", { class: "arc-tag", x, y: base + 34, "text-anchor": "middle", "font-size": TYPE.tag.size }, token.tag),
+    svg("text", { class: "arc-tag", x, y: base + 34, "text-anchor": "middle", "font-size": TYPE.tag.size },
+      svg("title", {}, universalMeaning(token.tag) ?? token.tag), token.tag),
   );
 }

@@ -2,13 +2,14 @@
  * The chart's panel: threshold, tree over it, what the reader points at, and the table.
  */
 
-import { wordsOf } from "./analysis.js";
+import { endsOf } from "./analysis.js";
 import { shareOf } from "./chart.js";
 import { ChartView, readingOf, tableOf } from "./chart-view.js";
 import { byId, html } from "./dom.js";
-import { count, percent, short } from "./numbers.js";
+import { count, percent } from "./numbers.js";
 
 const HINT = "Point at a cell, or walk with arrow keys, to see the labels that rival there.";
+const NO_WHOLE = "No tree spans all words: the model gives pieces no probabilities.";
 /** So many of the spans that are nearest to one half are told before a cell is pointed at. */
 const CONTESTED = 5;
 
@@ -44,7 +45,7 @@ export class ChartPanel {
   show() {
     const { marginals, threshold, overlay, view } = this.#store.now;
     byId("threshold").value = threshold;
-    byId("threshold-value").textContent = short(threshold);
+    byId("threshold-value").textContent = `${Math.round(100 * threshold)} %`;
     byId("overlay").checked = overlay;
     byId("chart-content").hidden = marginals === null;
     if (marginals === null || view !== "chart") return;
@@ -69,8 +70,9 @@ export class ChartPanel {
 
   /** Say which spans the model is least decided about. */
   #contested() {
-    const { marginals } = this.#store.now;
+    const { marginals, one } = this.#store.now;
     if (marginals === null) return [];
+    if (one?.status !== "parsed") return [html("p", {}, NO_WHOLE)];
     const doubt = (cell) => Math.abs(shareOf(cell) - 0.5);
     const cells = this.#view.shown.filter((cell) => doubt(cell) < 0.45)
       .sort((a, b) => doubt(a) - doubt(b)).slice(0, CONTESTED);
@@ -78,8 +80,8 @@ export class ChartPanel {
     return [html("h2", {}, "Least decided"), html("ul", { class: "rivals" }, ...cells.map((cell) =>
       html("li", {}, html("button", {
         type: "button", class: "choice", on: { click: () => this.#view.pin(cell) },
-      }, html("b", {}, cell.labels[0]?.label ?? "–"),
-      html("span", { class: "choice-words" }, wordsOf(marginals.tokens, cell.start, cell.end)),
-      html("span", { class: "number" }, percent(shareOf(cell)))))))];
+      }, html("span", {}, html("b", {}, cell.labels[0]?.label ?? "–"),
+        html("span", { class: "choice-words" }, endsOf(marginals.tokens, cell.start, cell.end)),
+        html("span", { class: "number" }, percent(shareOf(cell))))))))];
   }
 }

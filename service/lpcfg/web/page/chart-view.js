@@ -3,11 +3,12 @@
  * and the same as a table.
  */
 
-import { wordsOf } from "./analysis.js";
+import { endsOf, wordsOf } from "./analysis.js";
 import { cellsOf, crossing, keyOf, neighbour, shareOf, treeLines, visible } from "./chart.js";
 import { html, svg } from "./dom.js";
 import { dragToScroll } from "./drag.js";
-import { exact, short, wordRange } from "./numbers.js";
+import { meaningOf } from "./glossary.js";
+import { percent, wordRange } from "./numbers.js";
 import { Minimap } from "./minimap.js";
 import { isLitSpan } from "./spotlight.js";
 import { TYPE, fitted, widthOf } from "./type.js";
@@ -167,7 +168,7 @@ export class ChartView {
 
   #words(cell, isInTree) {
     const { start, end } = cell;
-    const rivals = cell.labels.map(({ label, probability }) => `${label} ${exact(probability)}`);
+    const rivals = cell.labels.map(({ label, probability }) => `${label} ${percent(probability)}`);
     return [
       `${wordRange(start, end)}: ${wordsOf(this.#tokens, start, end)}`,
       rivals.join(", ") || "no label above the threshold",
@@ -255,7 +256,7 @@ export function tableOf(tokens, cells, nodes) {
       html("th", { scope: "row" }, wordsOf(tokens, row.start, row.end)),
       html("td", {}, `${row.start + 1} – ${row.end}`),
       html("td", {}, row.label),
-      html("td", {}, exact(row.probability)),
+      html("td", {}, percent(row.probability)),
       html("td", {}, inTree.has(`${keyOf(row)} ${row.label}`) ? "yes" : "no"),
     ))),
   );
@@ -378,13 +379,13 @@ export function readingOf(cell, crossed, tokens) {
   const most = crossed.slice(0, 5).map((other) => html(
     "li",
     {},
-    html("q", {}, fitted(wordsOf(tokens, other.start, other.end), "word", 220)),
-    ` ${short(other.expected)}`,
+    html("q", {}, endsOf(tokens, other.start, other.end)),
+    ` ${percent(shareOf(other))}`,
   ));
   return [
     html("p", { class: "span-words" }, html("q", {}, wordsOf(tokens, cell.start, cell.end))),
-    html("p", { class: "muted" }, `${wordRange(cell.start, cell.end)}; expected constituents `
-      + `${exact(cell.expected)}`),
+    html("p", { class: "muted" }, `${wordRange(cell.start, cell.end)}; a constituent: `
+      + `${percent(shareOf(cell))}`),
     html("ul", { class: "rivals", "aria-label": "Labels that rival here" }, ...rivals),
     crossed.length === 0 ? html("p", { class: "muted" }, "No span shown crosses it.") : html(
       "div",
@@ -398,5 +399,5 @@ export function readingOf(cell, crossed, tokens) {
 function rival(label, probability) {
   const bar = html("span", { class: "bar" });
   bar.style.setProperty("--share", `${probability * 100}%`);
-  return html("li", {}, html("b", {}, label), bar, html("span", {}, short(probability)));
+  return html("li", {}, html("b", { title: meaningOf(label) }, label), bar, html("span", {}, percent(probability)));
 }

@@ -21,6 +21,12 @@ export function distinctive(trees) {
   });
 }
 
+/** The number of the likeliest other reading; undefined where there is none. */
+export function rivalOf(parses, tree) {
+  const others = [...parses.keys()].filter((number) => number !== tree);
+  return others.sort((a, b) => (parses[b].probability ?? 0) - (parses[a].probability ?? 0))[0];
+}
+
 /** The nodes of one tree that another does not have. */
 export function missingFrom(other, nodes) {
   return [...distinctive([nodes, other])[0]];

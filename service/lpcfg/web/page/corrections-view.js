@@ -44,25 +44,29 @@ function inWords({ start, end, label, tag, forbid }, tokens) {
   return forbid ? `no constituent “${words}”` : `${label ?? "any label"} over “${words}”`;
 }
 
-/** Collect trees, one for each sentence, until the reader downloads or clears them. */
+/** Collect trees, one for each sentence, until the reader clears them. */
 function collectTrees(store) {
-  let trees = new Map(kept(KEY, []));
-  const show = (told = "") => {
+  const trees = new Map(kept(KEY, []));
+  const show = () => {
     keep(KEY, [...trees]);
-    byId("treebank").hidden = trees.size === 0;
-    byId("treebank-size").textContent = `Treebank: ${count(trees.size, "tree")}`;
-    byId("treebank-told").textContent = told;
+    byId("treebank-size").textContent = `Your treebank: ${count(trees.size, "tree")}`;
+    byId("save-treebank").disabled = trees.size === 0;
+    byId("clear-treebank").disabled = trees.size === 0;
   };
-  byId("keep-tree").addEventListener("click", () => {
+  const add = () => {
     const { one, tree } = store.now;
     trees.set(one.text, one.parses[tree].tree);
-    show("Kept in your treebank.");
-  });
+    show();
+    byId("told").textContent = `Added: your treebank has ${count(trees.size, "tree")}.`;
+  };
+  byId("keep-tree").addEventListener("click", add);
+  byId("add-tree").addEventListener("click", add);
   byId("save-treebank").addEventListener("click", () => {
     save([...trees.values()].map((tree) => `${tree}\n`).join(""), "corrected.mrg", "text/plain");
   });
   byId("clear-treebank").addEventListener("click", () => {
-    trees = new Map();
+    if (!window.confirm(`Clear your treebank of ${count(trees.size, "tree")}?`)) return;
+    trees.clear();
     show();
   });
   show();

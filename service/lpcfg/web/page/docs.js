@@ -20,6 +20,12 @@ for (const form of document.querySelectorAll(".try")) {
   });
   form.querySelector(".curl").addEventListener("click", () => command(form));
 }
+const wide = matchMedia("(min-width: 64rem)");
+const unfold = () => {
+  document.querySelector(".contents details").open = wide.matches;
+};
+wide.addEventListener("change", unfold);
+unfold();
 nameModels();
 
 /** Send the request and show what comes. */

@@ -28,8 +28,3 @@ function dress(element, { on = {}, ...attributes }, children) {
 export function byId(id) {
   return document.getElementById(id);
 }
-
-/** Set or remove an attribute that is there or not. */
-export function flag(element, name, on) {
-  element.toggleAttribute(name, Boolean(on));
-}

@@ -3,13 +3,16 @@
  */
 
 import { treeOf } from "./analysis.js";
-import { Problem, Service } from "./api.js";
+import { Problem, Service, insist } from "./api.js";
 import { byId, html } from "./dom.js";
 import { confidenceOf, doubtfulNodes } from "./doubt.js";
 import { EXAMPLES } from "./examples.js";
 import { count, percent } from "./numbers.js";
 import { followTheme } from "./theme.js";
 import { TreeView } from "./tree-view.js";
+
+/** Longer texts, in characters, get the whole width. */
+const LONG = 200;
 
 followTheme();
 const views = EXAMPLES.map((example) => card(example));
@@ -22,7 +25,7 @@ function card({ name, text, shows }) {
   const link = html("a", { href: `./#${new URLSearchParams({ text })}` }, "Open it");
   const element = html(
     "article",
-    { class: "card" },
+    { class: text.length > LONG ? "card wide" : "card" },
     html("header", {}, html("h3", {}, name), html("blockquote", {}, text), html("p", { class: "muted" }, shows)),
     view.element,
     html("footer", {}, told, link),
@@ -33,7 +36,7 @@ function card({ name, text, shows }) {
 async function draw() {
   try {
     const sentences = EXAMPLES.map(({ text }) => text);
-    const answer = await new Service().parse({ sentences, k: 2, objective: "max-rule" });
+    const answer = await insist(() => new Service().parse({ sentences, k: 2, objective: "max-rule" }));
     byId("model-name").textContent = `${answer.model.name}@${answer.model.version}`;
     answer.sentences.forEach((sentence, number) => fill(views[number], sentence));
   } catch (error) {
@@ -45,18 +48,21 @@ async function draw() {
 }
 
 function fill({ view, told }, sentence) {
-  const [first, second] = sentence.parses;
+  const [first] = sentence.parses;
   if (first === undefined) {
     told.textContent = `No tree: ${sentence.reason}.`;
     return;
   }
   const nodes = treeOf(sentence, first);
   view.show(nodes);
+  if (sentence.status !== "parsed") {
+    told.textContent = "No tree spans all words: these are the likeliest pieces.";
+    return;
+  }
   const { right, of } = confidenceOf(sentence);
   told.textContent = [
-    `this reading: ${percent(first.probability)}`,
-    second ? `next: ${percent(second.probability)}` : null,
-    `${right.toFixed(1)} of ${count(of, "node")} expected to be right`,
+    `This reading: ${percent(first.probability)}`,
+    `about ${Math.round(right)} of ${count(of, "node")} right`,
     `${doubtfulNodes(nodes).length} in doubt`,
-  ].filter(Boolean).join(" · ");
+  ].join(" · ");
 }

@@ -1,10 +1,11 @@
 /**
- * "How to read this": open on the first visit, and the glossary of all labels and tags.
+ * "How to read this": open on the first visit, and the glossary of all labels, tags and relations.
  */
 
 import { byId, html } from "./dom.js";
 import { GLOSSARY, meaningOf } from "./glossary.js";
 import { keep, kept } from "./kept.js";
+import { RELATIONS } from "./relations.js";
 
 const KEY = "help-seen";
 
@@ -34,4 +35,7 @@ function fill(models) {
   ]);
   byId("glossary-labels").replaceChildren(...rows(labels));
   byId("glossary-tags").replaceChildren(...rows(tags));
+  byId("glossary-relations").replaceChildren(...Object.entries(RELATIONS).flatMap(([name, meaning]) => [
+    html("dt", {}, name), html("dd", {}, meaning),
+  ]));
 }

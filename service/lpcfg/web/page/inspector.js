@@ -3,7 +3,7 @@
  * were dragged over; and what can be asked for there.
  */
 
-import { cross, wordsOf } from "./analysis.js";
+import { cross, endsOf, wordsOf } from "./analysis.js";
 import { cellsOf, keyOf } from "./chart.js";
 import { correctionOf, askedOf, listed } from "./corrections.js";
 import { byId, html } from "./dom.js";
@@ -12,6 +12,7 @@ import { meaningOf } from "./glossary.js";
 import { count, percent } from "./numbers.js";
 
 const MOST = 6;
+const TAKE = "Take this one";
 
 export class Inspector {
   #store;
@@ -57,18 +58,18 @@ export class Inspector {
     const lead = doubts.length > 0
       ? `The model is less than 95 % sure of ${count(doubts.length, "node")}:`
       : isKnown ? "The model is at least 95 % sure of every node."
-        : "The model gives the nodes of pieces no probabilities.";
-    const items = doubts.slice(0, MOST).map((node) => html("li", {}, choice(
-      { name: node.label, words: wordsOf(tokens, node.start, node.end), share: node.probability },
+        : "The model gives pieces no probabilities.";
+    const items = doubts.slice(0, MOST).map((node) => choice(
+      { name: node.label, words: endsOf(tokens, node.start, node.end), share: node.probability, isDoubt: true },
       () => this.#trees.reveal(node),
-    )));
+    ));
     return [
       html("h2", {}, "Where it is in doubt"),
       html("p", {}, lead),
-      html("ul", { class: "rivals" }, ...items),
+      rivalList(items),
       doubts.length > MOST ? html("p", { class: "muted" }, `and ${doubts.length - MOST} more.`) : null,
-      html("p", { class: "muted hint" }, "Choose a node to see its rivals. Drag over words to ask for "
-        + "a constituent there, or to forbid one."),
+      html("p", { class: "muted hint" }, "Choose a node to see its rivals. Drag over words, or choose one "
+        + "and add its neighbours, to ask for a constituent there or to forbid one."),
     ].filter(Boolean);
   }
 
@@ -81,9 +82,7 @@ export class Inspector {
       this.#state(node),
       marginals === null ? html("p", { class: "muted" }, "Asking for its rivals …")
         : html("div", {}, ...this.#rivals(node, marginals)),
-      html("div", { class: "tools" }, html("button", {
-        type: "button", on: { click: () => this.#trees.toggle(node) },
-      }, "Fold or unfold")),
+      html("button", { type: "button", on: { click: () => this.#trees.toggle(node) } }, "Fold or unfold"),
     ];
   }
 
@@ -92,28 +91,29 @@ export class Inspector {
     const here = cells.find((cell) => keyOf(cell) === keyOf(node));
     const labels = (here?.labels ?? []).filter(({ label }) => label !== node.label);
     const { start, end } = node;
-    const across = rivalsAround(cells, node, this.#trees.chosen);
+    const others = rivalsAround(cells, node, this.#trees.chosen);
+    const take = (cell) => this.#take({ start: cell.start, end: cell.end, ...cell.labels[0] });
+    const beside = others.filter((cell) => !cross(cell, node)).map(take);
     return [
       html("h3", {}, "Instead of it"),
-      html("ul", { class: "rivals" }, ...[
-        ...labels.map(({ label, probability }) => this.#take({ start, end, label }, probability)),
+      rivalList([
+        ...labels.map((one) => this.#take({ start, end, ...one })),
         this.#refuse(node, here),
-        ...across.map((cell) => this.#take({
-          start: cell.start, end: cell.end, label: cell.labels[0].label,
-        }, cell.labels[0].probability)),
-      ].map((one) => html("li", {}, one))),
+        ...others.filter((cell) => cross(cell, node)).map(take),
+      ]),
+      ...(beside.length === 0 ? [] : [html("h3", {}, "Other constituents around it"), rivalList(beside)]),
     ];
   }
 
   #refuse({ start, end }, cell) {
     const share = Math.max(0, 1 - (cell?.expected ?? 0));
-    return choice({ name: "none", words: "these words form no constituent", share, verb: "Take this one" },
+    return choice({ name: "none", words: "no constituent here", share, verb: TAKE },
       () => this.#session.constrain({ start, end, forbid: true }));
   }
 
-  #take({ start, end, label }, share) {
-    const words = wordsOf(this.#store.now.one.tokens, start, end);
-    return choice({ name: label, words, share, verb: "Take this one" },
+  #take({ start, end, label, probability }) {
+    const words = endsOf(this.#store.now.one.tokens, start, end);
+    return choice({ name: label, words, share: probability, verb: TAKE },
       () => this.#session.constrain({ start, end, label }));
   }
 
@@ -142,6 +142,7 @@ export class Inspector {
       ...this.#head(leaf.label, meaningOf(leaf.label), leaf.word),
       this.#state(leaf),
       form("Change the tag", list, () => this.#session.retag(leaf.start, list.value)),
+      this.#stretch(leaf),
     ];
   }
 
@@ -153,6 +154,7 @@ export class Inspector {
       : `They form a constituent with a probability of ${percent(Math.min(1, cell?.expected ?? 0))}.`;
     return [
       ...this.#head(count(end - start, "word"), null, wordsOf(one.tokens, start, end)),
+      this.#stretch({ start, end }),
       html("p", {}, share),
       form("Ask for this constituent", list, () => this.#session.constrain({
         start, end, ...(list.value && { label: list.value }),
@@ -161,6 +163,18 @@ export class Inspector {
         type: "button", on: { click: () => this.#session.constrain({ start, end, forbid: true }) },
       }, "Forbid a constituent here"),
     ];
+  }
+
+  /** Buttons that choose one word more, for those who cannot drag. */
+  #stretch({ start, end }) {
+    const { tokens } = this.#store.now.one;
+    const button = (words, to) => html("button", {
+      type: "button",
+      disabled: to.start < 0 || to.end > tokens.length,
+      on: { click: () => this.#store.set({ selected: to, moved: null }) },
+    }, words);
+    return html("div", { class: "tools", role: "group", "aria-label": "Choose more words" },
+      button("← Add a word", { start: start - 1, end }), button("Add a word →", { start, end: end + 1 }));
   }
 
   #head(name, meaning, words) {
@@ -189,18 +203,20 @@ function rivalsAround(cells, node, nodes) {
     .slice(0, MOST);
 }
 
-/** A button with a name, words and a bar as long as they are probable. */
-function choice({ name, words, share, verb = "" }, act) {
-  const bar = html("span", { class: `bar ${levelOf(share)}`, "aria-hidden": "true" });
+function rivalList(buttons) {
+  return html("ul", { class: "rivals" }, ...buttons.map((one) => html("li", {}, one)));
+}
+
+/** A button with a name, words and a bar as long as they are probable; nodes in doubt have colours. */
+function choice({ name, words, share, verb = "", isDoubt = false }, act) {
+  const bar = html("span", { class: `bar ${isDoubt ? levelOf(share) : ""}`, "aria-hidden": "true" });
   bar.style.setProperty("--share", `${share * 100}%`);
   return html(
     "button",
     { type: "button", class: "choice", on: { click: act } },
-    html("b", {}, name),
-    html("span", { class: "choice-words" }, words),
-    html("span", { class: "number" }, percent(share)),
-    bar,
-    verb ? html("span", { class: "verb" }, verb) : null,
+    html("span", {}, html("b", {}, name), html("span", { class: "choice-words" }, words),
+      html("span", { class: "number" }, percent(share))),
+    html("span", {}, bar, verb ? html("span", { class: "verb" }, verb) : null),
   );
 }
 

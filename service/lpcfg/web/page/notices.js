@@ -8,6 +8,8 @@ import { count } from "./numbers.js";
 /** Faster answers are not announced as progress, because it would only flicker. */
 const UNNOTICED = 200;
 const TICK = 500;
+/** Answers of these kinds replace what is shown; others are put beside it. */
+const REPLACING = ["trees", "correction"];
 
 /** Show progress, results and problems of a store. */
 export function showNotices(store, session, service) {
@@ -56,7 +58,7 @@ class Progress {
 function showStale({ problem, busy, answer, text, answered }) {
   const failed = problem !== null && !problem.keeps;
   const isStale = answer !== null && (failed || text !== answered);
-  const isAsking = busy !== null && !failed;
+  const isAsking = REPLACING.includes(busy?.kind) && !failed;
   byId("analysis").classList.toggle("stale", isStale);
   byId("analysis").classList.toggle("asking", isAsking);
   byId("stale-note").hidden = !isStale || isAsking;
@@ -98,6 +100,7 @@ function showProblem(problem, { session, service }) {
     html("p", {}, sentenceCase(problem.detail ?? "")),
     problem.limit === undefined || problem.limit === null ? null : html("p", {}, `Limit: ${problem.limit}. `
       + `You sent: ${problem.value}.`),
+    problem.retryAfter > 0 ? html("p", {}, `Try again in ${count(problem.retryAfter, "second")}.`) : null,
     faults.length > 1 ? html("ul", {}, ...faults.map((fault) => html("li", {}, sentenceCase(fault.detail))))
       : null,
     problem.status === 401 ? keyForm(session, service) : closing(problem, session),

@@ -2,18 +2,6 @@
  * Writes numbers for people: the service's numbers, rounded.
  */
 
-/** Write a probability with two decimals: 0.98. An unknown one is empty. */
-export function short(probability) {
-  return probability === null || probability === undefined ? "" : probability.toFixed(2);
-}
-
-/** Write a probability with enough digits to tell it from 0 and 1. */
-export function exact(probability) {
-  if (probability === null || probability === undefined) return "unknown";
-  if (probability > 0 && probability < 0.0001) return probability.toExponential(1);
-  return probability > 0.9999 && probability < 1 ? "over 0.9999" : probability.toFixed(4);
-}
-
 /** Write a probability as people say it: "32 %", "4.1 %", "over 99 %", "under 0.1 %". */
 export function percent(probability) {
   if (probability === null || probability === undefined) return "unknown";

@@ -2,8 +2,10 @@
  * What the model says of a sentence in numbers that people understand, and its readings to choose.
  */
 
+import { rivalOf } from "./compare.js";
 import { byId, html } from "./dom.js";
 import { confidenceOf, doubtfulNodes, isUnusual } from "./doubt.js";
+import { NEGATIVE, factList } from "./facts.js";
 import { log, percent } from "./numbers.js";
 
 /** A share of the readings smaller than this says little: there are too many of them. */
@@ -27,9 +29,10 @@ export function showReadings(store, trees) {
     if (parse === null) return;
     byId("verdict").replaceChildren(...verdict(one.parses, tree, confidenceOf(one)));
     const doubts = doubtfulNodes(trees.chosen).length;
-    byId("next-doubt").textContent = doubts > 0 ? `${doubts} in doubt`
-      : trees.chosen.some(isKnown) ? "Sure of every node" : "No probabilities";
+    byId("next-doubt").textContent = doubts > 0 ? `${doubts} in doubt` : "Sure of every node";
+    byId("next-doubt").title = doubts > 0 ? "Go to the next node in doubt" : "";
     byId("next-doubt").disabled = doubts === 0;
+    byId("next-doubt").hidden = !trees.chosen.some(isKnown);
     byId("readings").hidden = one.parses.length < 2;
     chooseReadings(store, one.parses, tree);
     byId("facts").replaceChildren(facts(one, parse));
@@ -40,18 +43,20 @@ function isKnown({ probability }) {
   return probability !== null && probability !== undefined;
 }
 
-/** The share of this reading and of the next; of a long sentence, how much of it is right. */
+/** The share of this reading and of the likeliest other; of a long sentence, how much is right. */
 function verdict(parses, tree, { right, of }) {
-  const [own, other] = [parses[tree], tree === 0 ? parses[1] : parses[0]].map((parse) => parse?.probability ?? null);
+  const own = parses[tree].probability;
+  if (of === 0) return [html("b", {}, "Only pieces"), html("span", { class: "muted" }, ": no tree spans all words")];
   const reading = `his reading: ${percent(own)}`;
-  const rest = other === null ? "" : `; ${tree === 0 ? "next" : "first"}: ${percent(other)}`;
-  const isTold = own >= TELLING || of === 0;
-  return [
-    html("b", {}, isTold ? `T${reading}` : `About ${Math.round(right)} of ${of} nodes right`),
-    html("span", { class: "muted" }, isTold ? rest : `; t${reading}`),
-    parses[tree].sign !== null && parses[tree].sign < 0
-      ? html("span", { class: "badge" }, "p(tree) is negative") : null,
-  ].filter(Boolean);
+  if (own === null || own < TELLING) {
+    return [
+      html("b", {}, `About ${Math.round(right)} of ${of} nodes right`),
+      html("span", { class: "muted" }, own === null ? "" : `; t${reading}`),
+    ];
+  }
+  const other = parses[rivalOf(parses, tree)]?.probability ?? null;
+  const rest = other === null ? "" : `; ${other > own ? "another" : "next"}: ${percent(other)}`;
+  return [html("b", {}, `T${reading}`), html("span", { class: "muted" }, rest)];
 }
 
 /** One radio button for each reading; they stay where they are, so that keys can walk on. */
@@ -68,25 +73,24 @@ function chooseReadings(store, parses, tree) {
   }
   box.querySelectorAll("label").forEach((label, number) => {
     label.querySelector("input").checked = number === tree;
-    label.querySelector("span").textContent = nameOf(number, parses[number]);
+    label.title = `Reading ${number + 1}: ${percent(parses[number].probability)}`;
+    label.querySelector("span").replaceChildren(
+      `${number + 1}`,
+      html("span", { class: "share" }, `: ${percent(parses[number].probability)}`),
+    );
   });
-}
-
-function nameOf(number, { probability }) {
-  return probability >= 0.0005 ? `${number + 1}: ${percent(probability)}` : `${number + 1}`;
 }
 
 function facts(one, parse) {
   const confidence = confidenceOf(one);
-  const rows = [
+  return factList([
     ["Nodes expected to be right", `${confidence.right.toFixed(1)} of ${confidence.of}`],
     ["p(tree | sentence)", percent(parse.probability)],
     ["log p(tree)", log(parse.log_probability)],
+    parse.sign < 0 ? ["Sign of p(tree)", NEGATIVE] : null,
     ["log p(sentence)", log(one.log_probability)],
     ["Score under the objective", log(parse.score)],
     one.unusual === null || one.unusual === undefined ? null
       : ["Surprises more than", `${one.unusual.toFixed(0)} % of training sentences`],
-  ].filter(Boolean);
-  return html("dl", { class: "facts" }, ...rows.map(([name, value]) =>
-    html("div", {}, html("dt", {}, name), html("dd", {}, value))));
+  ]);
 }

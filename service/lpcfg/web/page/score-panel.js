@@ -4,6 +4,7 @@
 
 import { readTree, splitTrees } from "./brackets.js";
 import { byId, html } from "./dom.js";
+import { NEGATIVE, factList } from "./facts.js";
 import { count, log, percent } from "./numbers.js";
 import { TreeView } from "./tree-view.js";
 
@@ -48,9 +49,9 @@ function scoreCard(score, posteriors, number, views) {
   return html(
     "article",
     { class: "card" },
-    html("header", {}, html("b", {}, `Tree ${number + 1}`), verdict(score)),
-    facts(score),
+    html("header", {}, html("b", {}, `Tree ${number + 1}`), ...verdict(score)),
     ...reason(score),
+    facts(score),
     view.element,
   );
 }
@@ -66,30 +67,39 @@ function withProbabilities(nodes, posteriors) {
   return nodes;
 }
 
-function verdict({ sign, missing }) {
+/** The share of the tree among all trees of its sentence, or that it has none. */
+function verdict({ sign, missing, conditional_log_probability: conditional }) {
   if (sign === 0) {
     const what = missing.length > 0 ? `${count(missing.length, "place")} marked` : "see why";
-    return html("span", { class: "badge" }, `probability 0 (${what})`);
+    return [html("span", { class: "badge" }, `probability 0 (${what})`)];
   }
-  return sign < 0 ? html("span", { class: "badge" }, "p(tree) is negative") : null;
+  if (conditional === null) return [html("span", { class: "muted" }, "Its share is unknown.")];
+  return [
+    html("span", { class: "verdict" }, percent(Math.exp(conditional))),
+    html("span", { class: "muted" }, "of the probability of all trees of these words"),
+  ];
 }
 
 function facts(score) {
   const conditional = score.conditional_log_probability;
-  const rows = [
-    ["p(tree | sentence)", conditional === null ? "–" : percent(Math.exp(conditional))],
+  const rows = factList([
     ["log p(tree)", score.sign === 0 ? "−∞" : log(score.log_probability)],
+    score.sign < 0 ? ["Sign of p(tree)", NEGATIVE] : null,
     ["log p(sentence)", log(score.sentence_log_probability)],
     ["log p(tree | sentence)", log(conditional)],
-  ];
-  return html("dl", { class: "facts" }, ...rows.map(([name, value]) =>
-    html("div", {}, html("dt", {}, name), html("dd", {}, value))));
+  ]);
+  return html("details", { class: "numbers" }, html("summary", {}, "Numbers"), rows);
 }
 
 function reason(score) {
   if (score.reason === null) return [];
-  const told = html("p", { class: "reason" }, `Why: ${score.reason}.`);
+  const told = html("p", { class: "reason" }, "Why: ", ...withCode(score.reason), ".");
   return score.reason.includes("@") ? [told, html("p", { class: "muted" }, PARTS)] : [told];
+}
+
+/** Text in which what stands in backticks is code. */
+function withCode(words) {
+  return words.split("`").map((part, number) => (number % 2 === 0 ? part : html("code", {}, part)));
 }
 
 /** A tree that could not be read; the button leads to the place. */

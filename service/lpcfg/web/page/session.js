@@ -3,7 +3,7 @@
  * after a while if the service is too busy.
  */
 
-import { Problem } from "./api.js";
+import { Problem, insist } from "./api.js";
 import {
   askedOf, correctionOf, inPlace, listed, requestOf, sentenceShown, withConstraint, withTag, without,
 } from "./corrections.js";
@@ -11,7 +11,6 @@ import { readTree } from "./brackets.js";
 import { movedBy, textPieces } from "./text-pieces.js";
 
 const PAUSE = 350;
-const MOST_TRIES = 3;
 const KEPT_MARGINALS = 32;
 /** At least two readings are asked for, because the first is told beside the next. */
 const FEWEST = 2;
@@ -73,6 +72,7 @@ export class Session {
           const whole = number === rest.length - 1;
           this.#take({ ...answer, sentences, whole }, before + took);
         },
+        "rest",
       );
       if (!isTaken) return;
     }
@@ -255,9 +255,9 @@ export class Session {
   }
 
   /** Ask for the trees themselves: nothing else that was asked for matters any more. */
-  async #ask(question, take) {
+  async #ask(question, take, kind = "trees") {
     this.cancel();
-    await this.#askBeside("trees", question, take);
+    await this.#askBeside(kind, question, take);
   }
 
   /** Ask one question of a kind at a time. */
@@ -269,27 +269,15 @@ export class Session {
     const began = performance.now();
     this.#store.set({ busy: { began, waits: null, kind } });
     try {
-      const answer = await this.#insist(question, asking.signal);
+      const answer = await insist(question, asking.signal, (waits) => {
+        this.#store.set({ busy: { ...this.#store.now.busy, waits } });
+      });
       if (asking.signal.aborted) return;
       this.#store.set({ busy: null, problem: null });
       take(answer, performance.now() - began);
     } catch (error) {
       if (asking.signal.aborted) return;
       this.#store.set({ busy: null, problem: problemOf(error, kind) });
-    }
-  }
-
-  /** Ask, and ask again after the time that a busy service names. */
-  async #insist(question, signal) {
-    for (let tries = 1; ; tries += 1) {
-      try {
-        return await question(signal);
-      } catch (error) {
-        if (!(error.retryAfter > 0) || tries === MOST_TRIES) throw error;
-        this.#store.set({ busy: { ...this.#store.now.busy, waits: error.retryAfter } });
-        await pause(error.retryAfter * 1000, signal);
-        this.#store.set({ busy: { ...this.#store.now.busy, waits: null } });
-      }
     }
   }
 }
@@ -312,16 +300,8 @@ function impossible({ reason }, wanted) {
 
 function problemOf(error, kind) {
   // a chart or a correction that does not come says nothing of the trees, which stay as they are
-  if (error instanceof Problem) return { ...error.body, keeps: kind !== "trees" };
+  if (error instanceof Problem) {
+    return { ...error.body, retryAfter: error.retryAfter, keeps: kind !== "trees" };
+  }
   return { title: "This page has a fault", detail: `It says: ${error.message}. Please report it.` };
-}
-
-function pause(milliseconds, signal) {
-  return new Promise((resolve, reject) => {
-    const timer = setTimeout(resolve, milliseconds);
-    signal.addEventListener("abort", () => {
-      clearTimeout(timer);
-      reject(signal.reason);
-    });
-  });
 }

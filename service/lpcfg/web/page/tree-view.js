@@ -23,7 +23,7 @@ const LARGEST = 3;
 /** The smallest scale that a tree opens in: smaller letters are hard to read. */
 const READABLE = 0.68;
 /** The largest scale that a tree opens in. */
-const ROOMY = 1.2;
+const ROOMY = 1.5;
 /** The scale of a tree that must be scrolled in any case. */
 const COMFORTABLE = 0.8;
 /** In a box narrower than this a tree that does not fit opens as an outline. */

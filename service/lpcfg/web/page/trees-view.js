@@ -4,10 +4,10 @@
  */
 
 import { treeOf, wordsOf } from "./analysis.js";
-import { distinctive, foldedAround, missingFrom } from "./compare.js";
+import { distinctive, foldedAround, missingFrom, rivalOf } from "./compare.js";
 import { byId, html } from "./dom.js";
 import { doubtfulNodes } from "./doubt.js";
-import { wordRange } from "./numbers.js";
+import { count, wordRange } from "./numbers.js";
 import { TreeView } from "./tree-view.js";
 
 const DIFFERENT = { kind: "differs", sign: "≠", words: "not in the other tree" };
@@ -34,7 +34,8 @@ export class TreesView {
       if (moved === null) this.#unmark();
     });
     store.on(["selected"], ({ selected }) => {
-      if (selected === null) this.#panes[0]?.view.choose(null);
+      // a node is chosen in the tree that it belongs to; words are chosen in the first
+      if (selected?.id === undefined) this.#panes[0]?.view.choose(selected);
     });
     spotlight.on((spot) => this.#panes.forEach(({ view }) => view.light(spot)));
   }
@@ -125,30 +126,31 @@ export class TreesView {
   #contents() {
     const other = this.#compared();
     const nodes = this.chosen;
+    byId("differences").hidden = other === null;
     if (other === null) return [this.#pane("The tree", nodes, this.#moved(nodes), null)];
     const [own, others] = distinctive([nodes, other.nodes]).map((some) =>
       new Map([...some].map((node) => [node.id, DIFFERENT])));
-    const title = `Reading ${this.#store.now.tree + 1}`;
-    const told = differences(nodes, other.nodes, this.#store.now.one.tokens);
+    const told = differences({ title: other.own, nodes }, other, this.#store.now.one.tokens);
+    byId("differences").replaceChildren(told);
     return [
-      this.#pane(title, nodes, own, html("b", {}, title)),
-      this.#pane(other.title, other.nodes, others, html("b", {}, other.title), told),
+      this.#pane(other.own, nodes, own, html("b", {}, other.own)),
+      this.#pane(other.title, other.nodes, others, html("b", {}, other.title)),
     ];
   }
 
-  /** The tree beside the chosen one; null while there is none. */
+  /** The tree beside the chosen one, its title, and the chosen one's (`own`); null without any. */
   #compared() {
-    const { compare, against, tree, other } = this.#store.now;
+    const { compare, against, tree, other, one, answer } = this.#store.now;
     if (!compare) return null;
     if (against === "") {
-      const number = tree === 0 ? 1 : 0;
-      const nodes = this.#trees[number];
-      return nodes ? { title: `Reading ${number + 1}`, nodes } : null;
+      const number = rivalOf(one.parses, tree);
+      const title = (reading) => `Reading ${reading + 1}`;
+      return number === undefined ? null : { own: title(tree), title: title(number), nodes: this.#trees[number] };
     }
     if (!other?.sentence.parses.length) return null;
-    const { name, version } = other.model;
-    const title = against === "plain" ? "Without rescoring" : `${name}@${version}`;
-    return { title, nodes: treeOf(other.sentence, other.sentence.parses[0]) };
+    const titles = against === "plain" ? { own: "With rescoring", title: "Without rescoring" }
+      : { own: nameOf(answer.model), title: nameOf(other.model) };
+    return { ...titles, nodes: treeOf(other.sentence, other.sentence.parses[0]) };
   }
 
   /** What the last correction changed. */
@@ -158,7 +160,8 @@ export class TreesView {
     const before = treeOf(moved, moved.parses[0]);
     const found = missingFrom(before, nodes);
     const gone = missingFrom(nodes, before).length;
-    byId("moved-told").textContent = `${found.length} new, ${gone} gone`;
+    byId("moved-told").textContent = found.length + gone === 0 ? "Nothing else changed."
+      : `Changed: ${count(found.length, "node")} new, ${gone} gone.`;
     return new Map(found.map((node) => [node.id, MOVED]));
   }
 
@@ -169,13 +172,13 @@ export class TreesView {
     }
   }
 
-  #pane(label, nodes, marks, title, told = null) {
+  #pane(label, nodes, marks, title) {
     const view = new TreeView({
       label,
       onSpot: (spot) => this.#spotlight.turn(spot),
       onChoose: (selected) => this.#store.set({ selected, moved: null }),
     });
-    const card = html("article", { class: "card" }, title && html("header", {}, title), told, view.element);
+    const card = html("article", { class: "card" }, title && html("header", {}, title), view.element);
     return { view, nodes, marks, card };
   }
 
@@ -196,19 +199,19 @@ export class TreesView {
 
 function showStatus(sentence) {
   const line = byId("sentence-status");
-  const isWhole = sentence === null || sentence.status === "parsed";
-  line.hidden = isWhole;
-  if (isWhole) return;
-  line.textContent = sentence.status === "partial"
-    ? "No tree spans the whole sentence: these are the likeliest pieces, side by side."
-    : `There is no tree for this sentence. Reason: ${sentence.reason}.`;
+  line.hidden = sentence?.status !== "failed";
+  if (!line.hidden) line.textContent = `There is no tree for this sentence. Reason: ${sentence.reason}.`;
+}
+
+function nameOf({ name, version }) {
+  return `${name}@${version}`;
 }
 
 /** What each of two trees has instead of what the other has, in words. */
-function differences(nodes, others, tokens) {
+function differences(one, other, tokens) {
   const rows = [
-    ...missingFrom(others, nodes).map((node) => ["only at the left", node]),
-    ...missingFrom(nodes, others).map((node) => ["only at the right", node]),
+    ...missingFrom(other.nodes, one.nodes).map((node) => [`only in: ${one.title}`, node]),
+    ...missingFrom(one.nodes, other.nodes).map((node) => [`only in: ${other.title}`, node]),
   ];
   if (rows.length === 0) return html("p", { class: "muted" }, "Both trees are the same.");
   const items = rows.map(([where, node]) => html(
