@@ -67,7 +67,7 @@ def test_a_link_leads_back_to_what_was_seen(reader: Reader) -> None:
     page.locator("summary", has_text="Options").click()
     page.locator("#k").select_option("4")
     reader.settled()
-    page.get_by_label("Best by").select_option("max-marginal")
+    page.get_by_label("First comes the tree with").select_option("max-marginal")
     reader.settled()
     page.get_by_role("button", name="2. Anna saw").click()
     page.get_by_role("radio", name="2").check(force=True)
@@ -96,7 +96,7 @@ def test_a_link_leads_back_to_what_was_seen(reader: Reader) -> None:
     page.get_by_role("tab", name="Tree", exact=True).click()
     assert reader.words() == "Anna saw the man with the telescope ."
     expect(page.get_by_role("radio", name="2")).to_be_checked()
-    expect(page.get_by_label("Best by")).to_have_value("max-marginal")
+    expect(page.get_by_label("First comes the tree with")).to_have_value("max-marginal")
     expect(page.locator("#model-note")).to_be_hidden()
     assert page.url.split("#")[0] == f"{reader.origin}/"
 
