@@ -73,7 +73,7 @@ def learn_layer(
             how = hidden.HiddenSettings(width=settings.width, passes=settings.hidden_passes)
             learner = hidden.Learner(examples, basis.vectors, rows, basis.grammar, len(ends))
             with stages.stage("hidden layer", how.passes * examples.visits) as stage:
-                return learner.learn(how, seed=seed, stage=stage)
+                return learner.learn(how, seed=seed, workers=workers, stage=stage)
 
         with ThreadPoolExecutor(1) as beside:
             waiting = beside.submit(sparse_part)

@@ -1,9 +1,13 @@
 """Learn the hidden part in small batches (AdaGrad, with a rate that falls along a line).
 
 The loss is that of the sparse part. In every batch a share of the hidden units is left
-out (dropout, Srivastava et al. 2014): without that, more passes than two overfit.
+out (dropout, Srivastava et al. 2014): without that, more passes than two overfit. Both halves of a
+batch add to a gradient of their own, side by side if there are workers, and the step follows the
+sum: numbers are the same with and without.
 """
 
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -66,10 +70,12 @@ class HiddenSettings:
 
 
 class Moved(NamedTuple):
-    """The rows of tables that have a gradient."""
+    """The rows of the tables of `Hidden` that have a gradient."""
 
+    word: Bools
     tag: Bools
     suffix: Bools
+    length: Bools
     label: Bools
     rule: Bools
 
@@ -77,14 +83,14 @@ class Moved(NamedTuple):
 Words = tuple[Singles, Ints, Longs]
 """Eigenwords of a sentence's words, and their rows of tags and suffixes."""
 Out = tuple[Hidden, Moved]
-"""Gradients of tables, and which rows have one."""
+"""A gradient of tables, and which rows have one."""
 Left = tuple[Singles, np.float32]
 """What is added to the sums of every unit, and how much those that stay count more."""
 _Shapes = tuple[tuple[int, ...], ...]
 
 
 class _State:
-    """Tables on their way, their gradients, their sums of squares, and which rows have moved."""
+    """Tables on their way, their sums of squares, and the gradients of both halves of a batch."""
 
     def __init__(self, shapes: _Shapes, settings: HiddenSettings, rng: np.random.Generator) -> None:
         one, out = settings.tables, settings.outputs
@@ -96,11 +102,8 @@ class _State:
             )
         )
         self.tables.label[-1] = self.tables.rule[-1] = 0.0  # of unknown names
-        self.gradient = Hidden(*(np.zeros_like(table) for table in self.tables))
         self._squares = Hidden(*(np.full_like(table, settings.start) for table in self.tables))
-        self.moved = Moved(
-            *(np.zeros(len(getattr(self.tables, name)), np.bool_) for name in Moved._fields)
-        )
+        self.halves: tuple[Out, Out] = no_gradient(self.tables), no_gradient(self.tables)
         self._stay, self._rng = 1 - settings.drop, rng
         self._leave_out()
 
@@ -111,9 +114,15 @@ class _State:
         self.left: Left = off, np.float32(1 / self._stay)
 
     def step(self, rate: float) -> None:
-        """Follow the gradient, which is zero afterwards, and leave out other units."""
-        adagrad(self.tables, self.gradient, self._squares, self.moved, np.float32(rate))
+        """Follow the gradients, which are zero afterwards, and leave out other units."""
+        adagrad(self.tables, self._squares, *self.halves, np.float32(rate))
         self._leave_out()
+
+
+def no_gradient(tables: Hidden) -> Out:
+    """Return a gradient of zeros."""
+    moved = Moved(*(np.zeros(len(table), np.bool_) for table in tables))
+    return Hidden(*(np.zeros_like(table) for table in tables)), moved
 
 
 class Learner:
@@ -128,18 +137,24 @@ class Learner:
         self._rows = rows.labels_of(grammar), rows.rules_of(grammar)
         self._sizes = len(rows.tags) + 1, suffixes + 1, len(rows.labels) + 1, len(rows.rules) + 1
 
-    def learn(self, settings: HiddenSettings, *, seed: int, stage: Stage) -> Hidden:
+    def learn(self, settings: HiddenSettings, *, seed: int, workers: int, stage: Stage) -> Hidden:
         """Return the tables of the hidden part."""
         rng = np.random.default_rng(seed)
         state = _State(self._shapes(settings), settings, rng)
-        steps, total = 0, settings.passes * self._examples.visits
-        for _ in range(settings.passes):
-            for at in self._examples.order(rng):
-                self._add(at, state)
-                stage.advance()
-                steps += 1
-                if steps % settings.batch == 0 or steps == total:
-                    state.step(settings.rate * (1 - (1 - settings.last) * steps / total))
+        done, total = 0, settings.passes * self._examples.visits
+        with ThreadPoolExecutor(1) as beside:
+            for _ in range(settings.passes):
+                order = self._examples.order(rng)
+                for first in range(0, len(order), settings.batch):
+                    batch = order[first : first + settings.batch]
+                    waiting = beside.submit(self._add, batch[1::2], state, state.halves[1])
+                    if workers == 1:
+                        waiting.result()
+                    self._add(batch[::2], state, state.halves[0])
+                    waiting.result()
+                    done += len(batch)
+                    state.step(settings.rate * (1 - (1 - settings.last) * done / total))
+                    stage.advance(len(batch))
         return state.tables
 
     def _shapes(self, settings: HiddenSettings) -> "_Shapes":
@@ -154,22 +169,15 @@ class Learner:
             (rules, settings.width),
         )
 
-    def _add(self, at: int, state: "_State") -> None:
-        """Add the gradient of a sentence."""
-        record, facts = self._examples.charts[at], self._examples.facts
-        add_gradient(
-            record.chart,
-            (record.view, record.target, np.float32(self._examples.trust)),
-            (
-                self._vectors[record.words],
-                self._tag_row[record.view.preterminal],
-                facts[4][record.words],
-            ),
-            state.tables,
-            self._rows,
-            state.left,
-            (state.gradient, state.moved),
-        )
+    def _add(self, half: Sequence[int], state: "_State", out: Out) -> None:
+        """Add the gradient of some sentences."""
+        facts, trust = self._examples.facts, np.float32(self._examples.trust)
+        for at in half:
+            record = self._examples.charts[at]
+            seen, words = record.view, record.words
+            inputs = self._vectors[words], self._tag_row[seen.preterminal], facts[4][words]
+            task = seen, record.target, trust
+            add_gradient(record.chart, task, inputs, state.tables, self._rows, state.left, out)
 
 
 @njit(cache=True, nogil=True)
@@ -222,6 +230,7 @@ def add_rows(gradient: Singles, words: Words, out: Out) -> None:
     of_word = np.dot(vectors.T, gradient[PAD : n + PAD])
     for x in range(len(of_word)):
         add_to(of.word[x], of_word[x])
+        moved.word[x] = True
     for at in range(len(gradient)):
         inside = PAD <= at < n + PAD
         tag = tags[at - PAD] if inside else beside
@@ -283,7 +292,7 @@ def sums_gradient(
             sum_into(h, sums[START, i], sums[END, k], hidden.length[0, length])
             add_to(h, sums[HEAD, head[t]])
             _backward(h, np.float32(of_item[t]), hidden.label[label], tables.label[label], below)
-            moved.label[label] = True
+            moved.label[label] = moved.length[0] = True
             add_to(back[START, i], below)
             add_to(back[END, k], below)
             add_to(back[HEAD, head[t]], below)
@@ -300,7 +309,7 @@ def sums_gradient(
             add_to(h, sums[LEFT_HEAD, one])
             add_to(h, sums[RIGHT_HEAD, other])
             _backward(h, np.float32(of_edge[e]), hidden.rule[rule], tables.rule[rule], below)
-            moved.rule[rule] = True
+            moved.rule[rule] = moved.length[1] = moved.length[2] = True
             add_to(back[EDGE_START, i], below)
             add_to(back[EDGE_END, k], below)
             add_to(back[SPLIT, j], below)
@@ -312,29 +321,44 @@ def sums_gradient(
 
 
 @njit(cache=True, nogil=True)
-def adagrad(
-    tables: Hidden, gradient: Hidden, squares: Hidden, moved: Moved, rate: np.float32
-) -> None:
-    """Take one step upwards in the rows that moved, and set their gradient to zero."""
-    _follow(tables.word.ravel(), gradient.word.ravel(), squares.word.ravel(), rate)
-    _follow(tables.length.ravel(), gradient.length.ravel(), squares.length.ravel(), rate)
-    _follow_rows((tables.tag, gradient.tag, squares.tag), moved.tag, rate)
-    _follow_rows((tables.suffix, gradient.suffix, squares.suffix), moved.suffix, rate)
-    _follow_rows((tables.label, gradient.label, squares.label), moved.label, rate)
-    _follow_rows((tables.rule, gradient.rule, squares.rule), moved.rule, rate)
+def adagrad(tables: Hidden, squares: Hidden, one: Out, other: Out, rate: np.float32) -> None:
+    """Take one step upwards along the sum of two gradients, and set both to zero."""
+    (a, p), (b, q) = one, other
+    _follow(tables.word, squares.word, (a.word, p.word), (b.word, q.word), rate)
+    _follow(tables.tag, squares.tag, (a.tag, p.tag), (b.tag, q.tag), rate)
+    _follow(tables.suffix, squares.suffix, (a.suffix, p.suffix), (b.suffix, q.suffix), rate)
+    _follow(tables.label, squares.label, (a.label, p.label), (b.label, q.label), rate)
+    _follow(tables.rule, squares.rule, (a.rule, p.rule), (b.rule, q.rule), rate)
+    _follow(
+        _flat(tables.length),
+        _flat(squares.length),
+        (_flat(a.length), p.length),
+        (_flat(b.length), q.length),
+        rate,
+    )
 
 
 @njit(cache=True, nogil=True)
-def _follow_rows(tables: tuple[Singles, Singles, Singles], moved: Bools, rate: np.float32) -> None:
-    for r in range(len(moved)):
-        if moved[r]:
-            moved[r] = False
-            _follow(tables[0][r], tables[1][r], tables[2][r], rate)
+def _flat(table: Singles) -> Singles:
+    return table.reshape(len(table), -1)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _follow(weight: Singles, gradient: Singles, squares: Singles, rate: np.float32) -> None:
-    for h in range(len(weight)):
-        squares[h] += gradient[h] * gradient[h]
-        weight[h] += rate * gradient[h] / np.sqrt(squares[h])
-        gradient[h] = np.float32(0.0)
+def _follow(
+    weight: Singles,
+    squares: Singles,
+    one: tuple[Singles, Bools],
+    other: tuple[Singles, Bools],
+    rate: np.float32,
+) -> None:
+    """Take the step in the rows that moved in either gradient."""
+    for r in range(len(weight)):
+        if not one[1][r] and not other[1][r]:
+            continue
+        one[1][r] = other[1][r] = False
+        w, q, g, h = weight[r], squares[r], one[0][r], other[0][r]
+        for x in range(len(w)):
+            total = g[x] + h[x]
+            q[x] += total * total
+            w[x] += rate * total / np.sqrt(q[x])
+            g[x] = h[x] = np.float32(0.0)
