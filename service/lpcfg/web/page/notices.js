@@ -50,7 +50,8 @@ class Progress {
       ? "The service is working"
       : `The service is busy; asking again in ${count(busy.waits, "second")}`;
     byId("progress").hidden = false;
-    byId("progress-words").textContent = seconds > 0 ? `${doing} (${seconds} s)` : `${doing} …`;
+    const isLong = seconds > 0 && busy.waits === null;
+    byId("progress-words").textContent = isLong ? `${doing} (${seconds} s)` : `${doing} …`;
   }
 }
 

@@ -23,6 +23,7 @@ export class Session {
   #timer = null;
   #asking = new Map();
   #last = null;
+  #text = "";
   #marginals = new Map();
 
   constructor(store, service) {
@@ -41,6 +42,9 @@ export class Session {
     clearTimeout(this.#timer);
     this.cancel();
     const { text } = this.#store.now;
+    // a problem with an earlier text says nothing of this one
+    if (text !== this.#text) this.#store.set({ problem: null });
+    this.#text = text;
     const [first, ...rest] = textPieces(text);
     if (first === undefined) {
       this.#store.set({ answer: null, answered: text, problem: null });
