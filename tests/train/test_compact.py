@@ -31,16 +31,27 @@ def known_counts() -> list[Tree]:
     return [parse_tree(f"(S (A{n} x) (B{n} y))") for n in COUNTS for _ in range(n)]
 
 
-def occurrences_of(
-    trees: list[Tree], rng: Generator, shape: tuple[int, int, int] = SHAPE
-) -> Occurrences:
+class Known(Occurrences):
+    """Occurrences that remember the projection they sum up."""
+
+    projection: Projection
+
+
+def known(examples: Examples, projection: Projection) -> Known:
+    result = Known.of(examples, projection)
+    assert isinstance(result, Known)
+    result.projection = projection
+    return result
+
+
+def occurrences_of(trees: list[Tree], rng: Generator, shape: tuple[int, int, int] = SHAPE) -> Known:
     """Draw random Y and Z around means that are not zero."""
     forest = forest_of(trees)
     examples = Examples.of(forest, lexicon_of(forest, rare_threshold=0, language="neutral"))
     sizes = {"S": shape[0], "A": shape[1], "B": shape[2]}
     states = np.array([sizes[name[0]] for name in forest.symbols], np.int32)
     projection = random_projection(rng, forest, states)
-    return Occurrences.of(examples, projection)
+    return known(examples, projection)
 
 
 def random_projection(rng: Generator, forest: Forest, states: np.ndarray) -> Projection:
@@ -53,15 +64,17 @@ def random_projection(rng: Generator, forest: Forest, states: np.ndarray) -> Pro
 
 def tensor_of(occurrences: Occurrences, terms: Terms, r: int) -> Doubles:
     own = terms.rule == r
-    sizes = occurrences.projection.states[occurrences.examples.grammar.rules[r]]
-    sides = [side[own, :m] for side, m in zip(terms.sides, sizes, strict=True)]
+    sides = [side[own, :m] for side, m in zip(terms.sides, occurrences.shape(r), strict=True)]
     return np.einsum("ti,tj,tk->ijk", *sides)
 
 
-def expected_tensor(occurrences: Occurrences, smoothing: Smoothing, r: int) -> Doubles:
-    nodes = occurrences.nodes[occurrences.start[r] : occurrences.start[r + 1]]
-    sizes = occurrences.projection.states[occurrences.examples.grammar.rules[r]]
-    sides = [side[:, :m] for side, m in zip(occurrences.sides(nodes), sizes, strict=True)]
+def expected_tensor(occurrences: Known, smoothing: Smoothing, r: int) -> Doubles:
+    examples, projection = occurrences.examples, occurrences.projection
+    sizes = occurrences.shape(r)
+    nodes = np.flatnonzero(examples.node_rule == r)
+    children = (examples.forest.left[nodes], examples.forest.right[nodes])
+    rows = (projection.outside[nodes], *(projection.inside[child] for child in children))
+    sides = [side[:, :m] for side, m in zip(rows, sizes, strict=True)]
     tail = [side[0, :m] for side, m in zip(occurrences.tail(np.array([r])), sizes, strict=True)]
     weight = float(smoothing.rule_weight(len(nodes)))
     return occurrences.share[r] * naive.smoothed(*sides, *tail, weight)
@@ -176,7 +189,7 @@ def test_examples_that_are_all_equal_make_an_exact_tensor() -> None:
         projection.symbol, projection.states, projection.inside[first], projection.outside[first]
     )
     grammar = occurrences.examples.grammar
-    equal = Occurrences.of(occurrences.examples, same)
+    equal = known(occurrences.examples, same)
     terms = compact(equal, SMOOTHING, Compaction(16, 4), workers=1)
     for r in range(grammar.n_rules):
         expected = expected_tensor(equal, SMOOTHING, r)
@@ -241,7 +254,7 @@ def test_a_forest_without_rules_has_no_terms() -> None:
     occurrences = Occurrences.of(examples, projection)
     tables = tables_with(occurrences)
     assert len(tables.terms) == len(tables.parent) == 0
-    np.testing.assert_allclose(tables.c_one, projection.mean_inside[0])
+    np.testing.assert_allclose(tables.c_one, projection.inside.mean(axis=0))
 
 
 def test_a_rule_never_seen_has_no_terms() -> None:

@@ -5,7 +5,7 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -18,6 +18,7 @@ from lpcfg.errors import TrainingError
 from lpcfg.models.model import Model, to_bundle
 from lpcfg.train import distributed as crew
 from lpcfg.train.config import TrainingConfig, member
+from lpcfg.train.data import shards
 from lpcfg.train.pipeline import train
 from tests.small_models import SMALL
 
@@ -66,33 +67,56 @@ def test_steps_are_chosen_on_the_workers_too(threads: str, tmp_path: Path) -> No
     assert report.members[0]["held_out_f1"]
 
 
-class KillsOne(WorkerPlugin):
-    """Ends the first worker that begins to learn a member, and no other."""
+@pytest.fixture
+def many_shards(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make a shard of every few trees."""
+    monkeypatch.setattr(shards, "SHARD_NODES", 100)
 
-    def __init__(self, mark: Path) -> None:
-        self.mark = mark
+
+@pytest.mark.usefixtures("many_shards")
+def test_sums_over_shards_are_the_same_bytes_wherever_they_are_made(threads: str) -> None:
+    here, report = train(SMALL, CONFIG)
+    more, _ = train(SMALL, CONFIG, workers=2)
+    there, same = train(SMALL, CONFIG, scheduler=threads)
+    assert stored(there) == stored(here) == stored(more)
+    assert same.members == report.members
+
+
+class KillsSome(WorkerPlugin):
+    """Ends the workers that begin the first of a kind of tasks, once for each kind."""
+
+    def __init__(self, folder: Path, kinds: Sequence[str]) -> None:
+        self.folder, self.kinds = folder, kinds
 
     def setup(self, worker: Worker) -> None:
         self.worker = worker
 
     def transition(self, key: str, _: str, finish: str, **__: Any) -> None:
-        if finish == "executing" and key.startswith("_learn"):
-            try:
-                self.mark.touch(exist_ok=False)
-            except FileExistsError:
-                return
-            os.kill(os.getpid(), signal.SIGKILL)
+        if finish != "executing":
+            return
+        for kind in self.kinds:
+            if key.startswith(f"{kind}-"):
+                try:
+                    (self.folder / kind).touch(exist_ok=False)
+                except FileExistsError:
+                    continue
+                os.kill(os.getpid(), signal.SIGKILL)
 
 
-def test_a_worker_that_is_killed_changes_nothing(tmp_path: Path) -> None:
+KINDS = ("_learn", "_counted", "_sums")
+
+
+@pytest.mark.usefixtures("many_shards")
+def test_workers_that_are_killed_change_nothing(tmp_path: Path) -> None:
+    """One is killed over a whole member, one over counts of a shard, one over sums of a shard."""
     here, _ = train(SMALL, CONFIG)
     with LocalCluster(
         n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0"
     ) as cluster:
         with crew.connected(cluster.scheduler_address) as client:
-            client.register_plugin(KillsOne(tmp_path / "killed"))
+            client.register_plugin(KillsSome(tmp_path, KINDS))
         there, _ = train(SMALL, CONFIG, scheduler=cluster.scheduler_address)
-    assert (tmp_path / "killed").exists()
+    assert {path.name for path in tmp_path.iterdir()} == set(KINDS)
     assert stored(there) == stored(here)
 
 

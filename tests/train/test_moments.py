@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from numpy.random import Generator
 
+from lpcfg.train.data import shards
 from lpcfg.train.data.examples import Examples
 from lpcfg.train.data.treebank import (
     Forest,
@@ -13,13 +14,12 @@ from lpcfg.train.data.treebank import (
     lexicon_of,
 )
 from lpcfg.train.estimators.moments import (
+    KEPT,
     Occurrences,
     Projection,
+    RuleSums,
     Smoothing,
-    group_means,
-    root_vectors,
-    smoothed,
-    terminal_directions,
+    group_sums,
     third_moment,
 )
 from lpcfg.trees.brackets import parse_tree
@@ -56,7 +56,7 @@ def test_smoothed_moments_are_those_of_the_paper(n: int, weight: float) -> None:
     sides = (rng.normal(size=(n, 5)), rng.normal(size=(n, 3)), rng.normal(size=(n, 4)))
     tail = (rng.normal(size=5), rng.normal(size=3), rng.normal(size=4))
     expected = naive.smoothed(*sides, *tail, weight)
-    found = smoothed(sides, tail, weight)
+    found = RuleSums.of(sides).smoothed(tail, weight)
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-10 * np.abs(expected).max())
 
 
@@ -75,11 +75,11 @@ def test_smoothing_weights_follow_the_paper() -> None:
     assert Smoothing(0.0, 0.0).rule_weight(np.array([0, 1, 5])).tolist() == [0.0, 1.0, 1.0]
 
 
-def test_group_means_ignore_negative_groups() -> None:
+def test_group_sums_ignore_negative_groups() -> None:
     vectors = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 7.0], [9.0, 9.0]])
-    found = group_means(vectors, np.array([2, 0, 2, -1], np.int32), 4)
-    assert found.tolist() == [[3.0, 4.0], [0.0, 0.0], [3.0, 4.5], [0.0, 0.0]]
-    assert group_means(vectors[:0], np.array([], np.int32), 2).tolist() == [[0.0, 0.0]] * 2
+    found = group_sums(vectors, np.array([2, 0, 2, -1], np.int32), 4)
+    assert found.tolist() == [[3.0, 4.0], [0.0, 0.0], [6.0, 9.0], [0.0, 0.0]]
+    assert group_sums(vectors[:0], np.array([], np.int32), 2).tolist() == [[0.0, 0.0]] * 2
 
 
 def test_occurrences_of_rules_and_what_they_average() -> None:
@@ -89,20 +89,16 @@ def test_occurrences_of_rules_and_what_they_average() -> None:
     occurrences = Occurrences.of(examples, projection)
     for r in range(grammar.n_rules):
         nodes = np.flatnonzero(node_rule == r)
-        found = occurrences.nodes[occurrences.start[r] : occurrences.start[r + 1]]
-        assert found.tolist() == nodes.tolist()
         a, b, c = grammar.rules[r]
+        assert occurrences.count[r] == len(nodes)
         assert occurrences.share[r] == len(nodes) / (forest.symbol == a).sum()
-        for side, vectors in zip(
-            occurrences.sides(nodes),
-            (
-                projection.outside[nodes],
-                projection.inside[forest.left[nodes]],
-                projection.inside[forest.right[nodes]],
-            ),
-            strict=True,
-        ):
-            assert side.tolist() == vectors.tolist()
+        vectors = (
+            projection.outside[nodes],
+            projection.inside[forest.left[nodes]],
+            projection.inside[forest.right[nodes]],
+        )
+        for side, rows, m in zip(occurrences.kept(r), vectors, occurrences.shape(r), strict=True):
+            assert side.tolist() == rows[:, :m].tolist()
         h, f, g = occurrences.tail(np.array([r]))
         np.testing.assert_allclose(h[0], projection.outside[forest.symbol == a].mean(axis=0))
         np.testing.assert_allclose(f[0], projection.inside[forest.symbol == b].mean(axis=0))
@@ -131,7 +127,7 @@ def test_terminal_directions_follow_the_paper(rare_threshold: int, smoothing: Sm
     examples = examples_of(rare_threshold)
     forest, grammar, node_entry = examples.forest, examples.grammar, examples.node_entry
     projection = random_projection(np.random.default_rng(2), forest, 3)
-    found = terminal_directions(examples, projection, smoothing)
+    found = Occurrences.of(examples, projection).terminal_directions(smoothing)
     assert len(grammar.entries) == len(found)
     never = 0
     for e, (a, _) in enumerate(grammar.entries):
@@ -148,21 +144,60 @@ def test_terminal_directions_follow_the_paper(rare_threshold: int, smoothing: Sm
 
 def test_root_vectors_are_sums_over_roots_by_the_number_of_trees() -> None:
     """Preterminals too: the last tree is a word."""
-    forest = examples_of().forest
+    examples = examples_of()
+    forest = examples.forest
     projection = random_projection(np.random.default_rng(3), forest, 3)
     expected = defaultdict(lambda: np.zeros(3))
     for root in forest.roots:
         expected[forest.symbol[root]] += projection.inside[root] / len(TREES)
-    found = root_vectors(forest, projection)
+    found = Occurrences.of(examples, projection).root_vectors()
     for a in range(len(forest.symbols)):
         np.testing.assert_allclose(found[a], expected[a], rtol=1e-12, atol=0)
     assert found[forest.symbols.index("N")].any()
     assert not found[forest.symbols.index("V")].any()
 
 
-def test_a_symbol_never_seen_has_zero_means() -> None:
-    symbol = np.array([0, 2], np.int32)
-    one = np.ones((2, 1))
-    projection = Projection(symbol, np.ones(3, np.int32), one, one)
-    assert projection.mean_inside.tolist() == [[1.0], [0.0], [1.0]]
-    assert projection.count.tolist() == [1, 0, 1]
+def many_examples() -> Examples:
+    """A rule seen 1,800 times, one seen 600 times and one seen 200 times, in 600 trees."""
+    trees = ["(S (A (A x) (A x)) (A (A x) (B y)))"] * 200 + ["(S (A (A x) (A x)) (A x))"] * 400
+    forest = forest_of([parse_tree(tree) for tree in trees])
+    return Examples.of(forest, lexicon_of(forest, rare_threshold=0, language="neutral"))
+
+
+@pytest.mark.parametrize("nodes", [40, 500])
+def test_sums_over_shards_are_sums_over_the_treebank(
+    nodes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Kept examples are the same ones; sums differ by their order alone."""
+    examples = many_examples()
+    projection = random_projection(np.random.default_rng(4), examples.forest, 3)
+    whole = Occurrences.of(examples, projection)
+    monkeypatch.setattr(shards, "SHARD_NODES", nodes)
+    assert len(list(shards.shards_of(examples))) > 4
+    parts = Occurrences.of(examples, projection)
+    for one, other in zip(whole.sides, parts.sides, strict=True):
+        assert one.tobytes() == other.tobytes()
+    assert whole.start.tolist() == parts.start.tolist()
+    assert whole.sums.common.keys() == parts.sums.common.keys()
+    assert len(whole.sums.common) > 0
+    for r in range(examples.grammar.n_rules):
+        one, other = whole.sums_of(r), parts.sums_of(r)
+        assert one.n == other.n == whole.count[r]
+        np.testing.assert_allclose(one.third, other.third, rtol=1e-10, atol=1e-10)
+        for sums in ("first", "second"):
+            for ours, theirs in zip(getattr(one, sums), getattr(other, sums), strict=True):
+                np.testing.assert_allclose(ours, theirs, rtol=1e-10, atol=1e-10)
+    for name in ("mean_inside", "mean_outside"):
+        np.testing.assert_allclose(getattr(whole, name), getattr(parts, name), atol=1e-12)
+
+
+def test_kept_examples_are_evenly_spaced_from_first_to_last() -> None:
+    examples = many_examples()
+    projection = random_projection(np.random.default_rng(5), examples.forest, 3)
+    occurrences = Occurrences.of(examples, projection)
+    for r, n in enumerate(occurrences.count.tolist()):
+        nodes = np.flatnonzero(examples.node_rule == r)
+        if n > KEPT:
+            nodes = nodes[np.arange(KEPT) * (n - 1) // (KEPT - 1)]
+        outside = projection.outside[nodes, : occurrences.shape(r)[0]]
+        assert occurrences.kept(r)[0].tolist() == outside.tolist()

@@ -1,23 +1,32 @@
 """Estimate the members of a model here, or on the workers of a dask.distributed scheduler.
 
-A member is one task. The data that members learn from are a task of their own, which the scheduler
-keeps. If a worker dies, another one repeats its work and gets the same numbers.
+The sums of a member whose estimator shares them are made by the workers, shard by shard of the
+treebank. Any other member is one task, and the data that such members learn from are a task of
+their own, which the scheduler keeps. If a worker dies, another one repeats its work and gets the
+same numbers.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from operator import getitem
 from typing import Any
+from uuid import uuid4
+
+from threadpoolctl import threadpool_limits
 
 from lpcfg.errors import TrainingError
 from lpcfg.grammar.tables import Tables
 from lpcfg.train.config import Member
 from lpcfg.train.estimators.registry import Facts, Job, estimator
+from lpcfg.train.hands import folded
 from lpcfg.train.stages import StageRecord, Stages
 
 Learned = tuple[Tables, Facts]
 PATIENCE = 30.0
 """Seconds within which a scheduler has to answer and to have a worker."""
+LIVES = 3
+"""Times that work on shards is begun again after a scheduler gave it up."""
 
 
 def map_members(
@@ -26,31 +35,103 @@ def map_members(
     """Estimate every member from its job. Jobs differ only in their seeds and stages."""
     if scheduler is None:
         return [learn(job, member) for job, member in zip(jobs, members, strict=True)]
-    with connected(scheduler) as client:
-        basis = client.submit(_given, replace(jobs[0], stages=jobs[0].stages.apart()), pure=False)
-        tasks = [
-            client.submit(_learn, basis, job.seed, job.stages.apart(), member, pure=False)
-            for job, member in zip(jobs, members, strict=True)
+    with connected(scheduler) as client, _told_of_deaths():
+        whole = {k for k, one in enumerate(members) if not estimator(one.estimator).shares}
+        basis = None
+        if whole:
+            alone = replace(jobs[0], stages=jobs[0].stages.apart())
+            basis = client.submit(_given, alone, pure=False)
+        tasks = {
+            k: client.submit(
+                _learn, basis, jobs[k].seed, jobs[k].stages.apart(), members[k], pure=False
+            )
+            for k in sorted(whole)
+        }
+        hands = Workers(client)
+        return [
+            _fetched(job, tasks[k]) if k in whole else learn(replace(job, hands=hands), member)
+            for k, (job, member) in enumerate(zip(jobs, members, strict=True))
         ]
-        results = _gathered(client, tasks)
-    learned = []
-    for job, (tables, facts, records) in zip(jobs, results, strict=True):
-        job.stages.records.extend(records)
-        learned.append((replace(tables, grammar=job.examples.grammar), facts))
-    return learned
 
 
-def _gathered(client: Any, tasks: Sequence[Any]) -> list[tuple[Tables, Facts, list[StageRecord]]]:
+def _fetched(job: Job, task: Any) -> Learned:
+    """Wait for a member that a worker learns."""
+    tables, facts, records = task.result()
+    job.stages.records.extend(records)
+    return replace(tables, grammar=job.examples.grammar), facts
+
+
+@contextmanager
+def _told_of_deaths() -> Iterator[None]:
+    """Turn the deaths of too many workers into an error of training."""
     from distributed import CancelledError, KilledWorker
 
     try:
-        results: list[tuple[Tables, Facts, list[StageRecord]]] = client.gather(tasks)
+        yield
     except (KilledWorker, CancelledError) as error:
         raise TrainingError(
             f"expected workers that live until a member is learned, got: {error}: see what ended "
             "them (memory?) and train again"
         ) from error
-    return results
+
+
+class Workers:
+    """The workers of a scheduler, as hands (see `hands`).
+
+    The client submits the merges of two results right behind the second of them, and the scheduler
+    prefers what was submitted first. So few results wait to be merged.
+    """
+
+    def __init__(self, client: Any) -> None:
+        self._client = client
+
+    def each(self, do: Callable[..., Any], parts: Iterable[Any], *shared: Any) -> list[Any]:
+        return [self._submit(do, part, *shared) for part in parts]
+
+    def totals(
+        self,
+        do: Callable[..., Sequence[Any]],
+        parts: Iterable[Any],
+        merge: Callable[[Any, Any], Any],
+        places: int,
+        *shared: Any,
+    ) -> list[Any]:
+        def merged(one: Sequence[Any], other: Sequence[Any]) -> list[Any]:
+            return [self._submit(merge, *both) for both in zip(one, other, strict=True)]
+
+        def made() -> Iterator[list[Any]]:
+            for part in parts:
+                whole = self._submit(do, part, *shared)
+                yield [self._submit(getitem, whole, place) for place in range(places)]
+
+        totals: list[Any] = folded(made(), merged)
+        self._wait(totals)
+        return totals
+
+    def results(self, made: Sequence[Any]) -> list[Any]:
+        self._wait(made)
+        results: list[Any] = self._client.gather(list(made))
+        return results
+
+    def _wait(self, made: Sequence[Any]) -> None:
+        """Wait until all is made. What workers died over is tried again, LIVES times.
+
+        A scheduler gives a task up that was with four workers that died, though others may have
+        been the reason.
+        """
+        from distributed import KilledWorker, wait
+
+        for _ in range(LIVES):
+            with self._client.as_current():
+                wait(list(made))  # type: ignore[no-untyped-call]
+            failed = [one for one in made if isinstance(one.exception(), KilledWorker)]
+            if not failed:
+                return
+            self._client.retry(failed)
+
+    def _submit(self, do: Callable[..., Any], *given: Any) -> Any:
+        key = f"{do.__name__}-{uuid4().hex}"
+        return self._client.submit(_single, do, *given, key=key)
 
 
 def learn(job: Job, member: Member) -> Learned:
@@ -98,6 +179,12 @@ def _nobody(expected: str, error: Exception) -> TrainingError:
 
 
 # On a worker --------------------------------------------------------------------------------------
+
+
+def _single(do: Callable[..., Any], *given: Any) -> Any:
+    """Work with one thread of BLAS, whose number would change the last bits."""
+    with threadpool_limits(1):
+        return do(*given)
 
 
 def _given(job: Job) -> Job:

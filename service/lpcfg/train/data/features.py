@@ -26,6 +26,9 @@ WIDTHS = np.array([0, 1, 2, 3, 4, 5, 7, 10, 15, 20, 30, 40])
 ENDING = 3
 """Letters of a word's ending."""
 
+HASHES = 1 << 62
+"""The number of hashes of pairs that are too many for one number."""
+
 Values = tuple[Longs, int]
 """For each of some nodes a value in [0, size), and the size."""
 
@@ -147,9 +150,20 @@ def _after(of: Context, values: Values) -> Values:
 def _pair(first: Values, second: Values) -> Values:
     (codes, size), (others, n_others) = first, second
     if size > np.iinfo(np.int64).max // n_others:
-        distinct, codes = np.unique(codes, return_inverse=True)
-        size = len(distinct)
+        return _hashed(codes, others), HASHES
     return codes * n_others + others, size * n_others
+
+
+def _hashed(codes: Longs, others: Longs) -> Longs:
+    """Number pairs that are too many for one number, alike in every part of a treebank.
+
+    These are the steps of SplitMix64. Among ten million pairs, two have the same number with a
+    probability of 1e-5.
+    """
+    mixed = codes.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) + others.astype(np.uint64)
+    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return ((mixed ^ (mixed >> np.uint64(31))) >> np.uint64(2)).astype(np.int64)
 
 
 def _at(values: Values, nodes: Ints) -> Values:
@@ -264,11 +278,14 @@ SIMPLE_TEMPLATES = ("inside:rule", "word:identity", "outside:rule")
 class Side:
     """The inside or outside features of a symbol's examples.
 
-    Template t gives example e the feature `feature[e, t]`; `count[f]` examples have feature f. Each
-    template's features are numbered after those of the previous one.
+    Template t gives example e the feature `feature[e, t]`. Feature f is the value `code[f]` of
+    template `template[f]`, and `count[f]` examples have it. Features are sorted by template, then
+    by value; a value has the same code in all parts of a treebank.
     """
 
     feature: Ints
+    template: Ints
+    code: Longs
     count: Longs
 
     @property
@@ -324,21 +341,27 @@ class Features:
         examples = slice(self.start[a], self.start[a + 1])
         columns = self.columns[side]
         feature = np.empty((examples.stop - examples.start, len(columns)), np.int32)
-        counts = [np.empty(0, np.int64)]
+        codes, counts = ([np.empty(0, np.int64)] for _ in range(2))
         n_features = 0
-        for t, (codes, size) in enumerate(columns):
-            local, count = _numbered(codes[examples], size)
+        for t, (values, size) in enumerate(columns):
+            local, code, count = _numbered(values[examples], size)
             feature[:, t] = n_features + local
             n_features += len(count)
+            codes.append(code)
             counts.append(count)
-        return Side(feature, np.concatenate(counts))
+        template = np.repeat(np.arange(-1, len(columns), dtype=np.int32), list(map(len, codes)))
+        return Side(feature, template, np.concatenate(codes), np.concatenate(counts))
 
 
-def _numbered(codes: Longs, size: int) -> tuple[NDArray[np.integer], Longs]:
-    """Renumber codes from 0 in their order. Return the numbers and how often each occurs."""
+def _numbered(codes: Longs, size: int) -> tuple[NDArray[np.integer], Longs, Longs]:
+    """Renumber codes from 0 in their order.
+
+    Return the numbers, the distinct codes and how often each occurs.
+    """
     if size > 4 * len(codes):  # sorting is cheaper than a table of all values
-        _, local, count = np.unique(codes, return_inverse=True, return_counts=True)
-        return local, count
+        distinct, local, count = np.unique(codes, return_inverse=True, return_counts=True)
+        return local, distinct, count
     table = np.bincount(codes, minlength=size)
     number = np.cumsum(table > 0) - 1
-    return number[codes], table[table > 0]
+    distinct = np.flatnonzero(table)
+    return number[codes], distinct, table[distinct]

@@ -24,17 +24,8 @@ from functools import partial
 import numpy as np
 
 from lpcfg.grammar.tables import Doubles, Floats, Grammar, Ints, Longs, Tables
-from lpcfg.train.estimators.moments import (
-    Occurrences,
-    Sides,
-    Smoothing,
-    root_vectors,
-    smoothed,
-    terminal_directions,
-)
+from lpcfg.train.estimators.moments import Occurrences, Sides, Smoothing
 
-CLUSTER_SAMPLE = 512
-"""How many examples of a rule its clusters are found from."""
 CLUSTER_ROUNDS = 3
 BATCH_NUMBERS = 1 << 20
 """Numbers in the tensors that are fitted together: 4 MB in single precision, for the cache."""
@@ -90,27 +81,25 @@ def tables_of(
 
     Also return each rule's relative error of C (0 if exact).
     """
-    examples, projection = occurrences.examples, occurrences.projection
-    grammar = examples.grammar
+    grammar, states = occurrences.examples.grammar, occurrences.states
     terms = compact(occurrences, smoothing, compaction, workers=workers)
-    directions = terminal_directions(examples, projection, smoothing)
-    roots = root_vectors(examples.forest, projection)
+    directions, roots = occurrences.terminal_directions(smoothing), occurrences.root_vectors()
     error = np.zeros(grammar.n_rules)
     error[terms.rules] = terms.error
     sides = [
-        _flat(rows, projection.states[grammar.rules[terms.rule, side]])
+        _flat(rows, states[grammar.rules[terms.rule, side]])
         for side, rows in enumerate(terms.sides)
     ]
-    dtype = projection.inside.dtype
+    dtype = occurrences.dtype
     tables = Tables(
         grammar=grammar,
-        states=projection.states,
+        states=states,
         terms=np.bincount(terms.rule, minlength=grammar.n_rules).astype(np.int32),
         parent=sides[0],
         left=sides[1],
         right=sides[2],
-        c_inf=_flat(directions.astype(dtype), projection.states[grammar.entries[:, 0]]),
-        c_one=_flat(roots.astype(dtype), projection.states),
+        c_inf=_flat(directions.astype(dtype), states[grammar.entries[:, 0]]),
+        c_one=_flat(roots.astype(dtype), states),
     )
     return tables, error
 
@@ -145,7 +134,7 @@ def compact(
     tasks = list(_tasks(occurrences, smoothing, compaction))
     with ThreadPoolExecutor(workers) as pool:
         parts = list(pool.map(lambda task: task(), tasks))
-    width, dtype = occurrences.projection.width, occurrences.projection.inside.dtype
+    width, dtype = occurrences.width, occurrences.dtype
     rules = np.concatenate([np.empty(0, np.int64), *(part.rules for part in parts)])
     error = np.concatenate([np.empty(0), *(part.error for part in parts)])
     rule = np.concatenate([np.empty(0, np.int64), *(part.rule for part in parts)])
@@ -162,7 +151,7 @@ def _tasks(
 ) -> Iterator[Callable[[], Terms]]:
     """Yield tasks that together cover every rule that occurs. The long tasks come first."""
     n = occurrences.count
-    shapes = occurrences.projection.states[occurrences.examples.grammar.rules].astype(np.int64)
+    shapes = occurrences.states[occurrences.examples.grammar.rules].astype(np.int64)
     fibres = shapes.prod(axis=1) // shapes.max(axis=1, initial=1)
     terms = n + (smoothing.rule > 0)
     is_rare = terms <= compaction.terms
@@ -181,10 +170,8 @@ def _batches(
     rules: Longs, occurrences: Occurrences
 ) -> Iterator[tuple[Longs, tuple[int, int, int]]]:
     """Group rules whose tensors are fitted together. Yield each group and its padded shape."""
-    shapes = occurrences.projection.states[occurrences.examples.grammar.rules[rules]].astype(
-        np.int64
-    )
-    shapes = np.minimum(-(-shapes // GRAIN) * GRAIN, occurrences.projection.width)
+    shapes = occurrences.states[occurrences.examples.grammar.rules[rules]].astype(np.int64)
+    shapes = np.minimum(-(-shapes // GRAIN) * GRAIN, occurrences.width)
     order = np.lexsort(shapes.T)
     cuts = np.flatnonzero(np.diff(shapes[order], axis=0).any(axis=1)) + 1
     for group in np.split(order, cuts):
@@ -202,7 +189,7 @@ def _terms(
     norms = [np.sqrt(np.einsum("ti,ti->t", side, side, dtype=np.float64)) for side in sides]
     share = occurrences.share[rule]
     length = np.cbrt(share * norms[0] * norms[1] * norms[2])
-    width = occurrences.projection.width
+    width = occurrences.width
     balanced = []
     for side, norm in zip(sides, norms, strict=True):
         scale = np.divide(length, norm, out=np.zeros_like(norm), where=norm > 0)
@@ -229,10 +216,10 @@ def _examples(occurrences: Occurrences, smoothing: Smoothing, rules: Longs, n: i
     """Return the shrunk examples of rules seen n times each, and their HFF."""
     weight = float(smoothing.rule_weight(n))
     u, v = shrinkage(weight)
-    nodes = occurrences.nodes[occurrences.start[rules][:, None] + np.arange(n)]
+    rows = (occurrences.start[rules][:, None] + np.arange(n)).ravel()
     deviations, sides = [], []
-    for side, tail in zip(occurrences.sides(nodes.ravel()), occurrences.tail(rules), strict=True):
-        examples = side.reshape(len(rules), n, -1).astype(np.float64)
+    for side, tail in zip(occurrences.sides, occurrences.tail(rules), strict=True):
+        examples = side[rows].reshape(len(rules), n, -1).astype(np.float64)
         mean = examples.mean(axis=1, keepdims=True)
         deviations.append(examples - mean)
         shrunk = u * mean + v * deviations[-1]
@@ -243,7 +230,7 @@ def _examples(occurrences: Occurrences, smoothing: Smoothing, rules: Longs, n: i
     deviations[0] *= (weight - v**3) / n
     error = _relative(deviations, sides)
     rule = np.repeat(rules, len(scale))
-    width = occurrences.projection.width
+    width = occurrences.width
     parent, left, right = (side.reshape(-1, width) for side in sides)
     return _terms(occurrences, rules, error, rule, (parent, left, right))
 
@@ -267,27 +254,15 @@ def _inner(one: list[Doubles], other: list[Doubles]) -> Doubles:
 # Thin tensors: fibres -----------------------------------------------------------------------------
 
 
-def _tensor(
-    occurrences: Occurrences, smoothing: Smoothing, r: int, shape: tuple[int, ...]
-) -> tuple[Sides, Floats]:
-    """Return the examples of rule r, and its S."""
-    nodes = occurrences.nodes[occurrences.start[r] : occurrences.start[r + 1]]
-    z, left, right = occurrences.sides(nodes)
-    sides = (z[:, : shape[0]], left[:, : shape[1]], right[:, : shape[2]])
-    h, f, g = occurrences.tail(np.array([r]))
-    tail = (h[0, : shape[0]], f[0, : shape[1]], g[0, : shape[2]])
-    return sides, smoothed(sides, tail, float(smoothing.rule_weight(len(nodes))))
-
-
 def _fibres(occurrences: Occurrences, smoothing: Smoothing, rules: Longs) -> Terms:
     """Return S itself, as its longest fibres times unit vectors."""
-    width = occurrences.projection.width
+    width = occurrences.width
     unit = np.eye(width)
     rows: list[list[Floats]] = [[], [], []]
     size = []
     for r in rules.tolist():
-        shape = tuple(occurrences.projection.states[occurrences.examples.grammar.rules[r]].tolist())
-        _, tensor = _tensor(occurrences, smoothing, r, shape)
+        shape = occurrences.shape(r)
+        tensor = occurrences.smoothed(r, occurrences.sums_of(r), smoothing)
         axis = int(np.argmax(shape))
         one, other = (k for k in range(3) if k != axis)
         fibres = np.zeros((shape[one] * shape[other], width))
@@ -312,21 +287,20 @@ def _fitted(
     rules: Longs,
     shape: tuple[int, int, int],
 ) -> Terms:
-    tensors, lefts, rights = [], [], []
-    for r in rules.tolist():
-        sides, tensor = _tensor(occurrences, smoothing, r, shape)
-        weight = float(smoothing.rule_weight(len(sides[0])))
-        centres = _centres(sides, shrinkage(weight), compaction.terms - (weight < 1))
+    target = np.zeros((len(rules), *shape), occurrences.dtype)
+    lefts, rights = (np.zeros((len(rules), compaction.terms, m)) for m in shape[1:])
+    for k, r in enumerate(rules.tolist()):
+        p, q, s = occurrences.shape(r)
+        sums = occurrences.sums_of(r)
+        weight = float(smoothing.rule_weight(sums.n))
+        n_centres = compaction.terms - (weight < 1)
+        left, right = _centres(occurrences.kept(r), sums.means, shrinkage(weight), n_centres)
+        target[k, :p, :q, :s] = occurrences.smoothed(r, sums, smoothing)
+        lefts[k, :n_centres, :q], rights[k, :n_centres, :s] = left, right
         if weight < 1:
             _, f, g = occurrences.tail(np.array([r]))
-            centres = (_extended(centres[0], f), _extended(centres[1], g))
-        tensors.append(tensor)
-        lefts.append(centres[0])
-        rights.append(centres[1])
-    target = np.stack(tensors)
-    parent, left, right = least_squares(
-        target, np.stack(lefts), np.stack(rights), compaction.sweeps
-    )
+            lefts[k, -1, :q], rights[k, -1, :s] = f[0, :q], g[0, :s]
+    parent, left, right = least_squares(target, lefts, rights, compaction.sweeps)
     error = _distance(target, parent, left, right)
     rule = np.repeat(rules, compaction.terms)
     flat = (side.reshape(-1, side.shape[2]) for side in (parent, left, right))
@@ -334,19 +308,20 @@ def _fitted(
     return _terms(occurrences, rules, error, rule, (parent, left, right))
 
 
-def _extended(rows: Doubles, padded: Doubles) -> Doubles:
-    """Append one row, padded with zeros."""
-    return np.concatenate([rows, padded[:, : rows.shape[1]]])
+def _centres(
+    sides: Sides,
+    means: tuple[Doubles, Doubles, Doubles],
+    uv: tuple[Doubles, Doubles],
+    n_centres: int,
+) -> tuple[Doubles, Doubles]:
+    """Find the children's parts of the means of clusters of shrunk examples (Lloyd's algorithm).
 
-
-def _centres(sides: Sides, uv: tuple[Doubles, Doubles], n_centres: int) -> tuple[Doubles, Doubles]:
-    """Find the children's parts of the means of clusters of shrunk examples (Lloyd's algorithm)."""
+    `sides` are some examples; `means` are those of all.
+    """
     u, v = uv
-    sample = np.linspace(0, len(sides[0]) - 1, min(len(sides[0]), CLUSTER_SAMPLE)).astype(np.int64)
     shrunk, scale = [], []
-    for side in sides:
-        mean = side.mean(axis=0, dtype=np.float64)
-        shrunk.append(u * mean + v * (side[sample] - mean))
+    for side, mean in zip(sides, means, strict=True):
+        shrunk.append(u * mean + v * (side - mean))
         scale.append(float(np.sqrt((shrunk[-1] ** 2).mean())) or 1.0)
     points = np.concatenate([one / s for one, s in zip(shrunk, scale, strict=True)], axis=1)
     centres = points[np.linspace(0, len(points) - 1, n_centres).astype(np.int64)]

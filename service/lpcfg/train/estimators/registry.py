@@ -11,6 +11,7 @@ from lpcfg.grammar.tables import Grammar, Tables
 from lpcfg.train.data.examples import Examples
 from lpcfg.train.estimators import clustering, em, pivot, spectral
 from lpcfg.train.estimators import pcfg as counts
+from lpcfg.train.hands import Hands
 from lpcfg.train.stages import Stages
 
 Facts = Mapping[str, object]
@@ -20,7 +21,8 @@ Facts = Mapping[str, object]
 class Job:
     """The input of an estimator.
 
-    `choose` scores tables, if there are held-out trees to do so.
+    `choose` scores tables, if there are held-out trees to do so. `hands` are workers that make sums
+    over shards of the treebank, for an estimator that `shares`; without them, threads do.
     """
 
     examples: Examples
@@ -28,6 +30,7 @@ class Job:
     workers: int
     stages: Stages
     choose: em.Choose | None = None
+    hands: Hands | None = None
 
 
 @dataclass(frozen=True)
@@ -37,10 +40,14 @@ class CountsSettings:
 
 @dataclass(frozen=True)
 class Estimator:
-    """An estimator: `settings` is a frozen dataclass; `estimate` returns tables and a report."""
+    """An estimator: `settings` is a frozen dataclass; `estimate` returns tables and a report.
+
+    One that `shares` lets the job's hands make its sums.
+    """
 
     settings: type[Any]
     estimate: Callable[[Job, Any], tuple[Tables, Facts]]
+    shares: bool = False
 
 
 class Report(Protocol):
@@ -87,6 +94,15 @@ def _choosing(
     return estimate
 
 
+def _sharing(
+    learn: Callable[..., tuple[Tables, Report]],
+) -> Callable[[Job, Any], tuple[Tables, Facts]]:
+    def estimate(job: Job, settings: Any) -> tuple[Tables, Facts]:
+        return _by(partial(learn, hands=job.hands))(job, settings)
+
+    return estimate
+
+
 def _counts(job: Job, settings: CountsSettings) -> tuple[Tables, Facts]:
     del settings
     return counts.estimate(job.examples), {}
@@ -94,7 +110,7 @@ def _counts(job: Job, settings: CountsSettings) -> tuple[Tables, Facts]:
 
 ESTIMATORS: Mapping[str, Estimator] = {
     "counts": Estimator(CountsSettings, _counts),
-    "spectral": Estimator(spectral.SpectralConfig, _by(spectral.estimate)),
+    "spectral": Estimator(spectral.SpectralConfig, _sharing(spectral.estimate), shares=True),
     "clustering": Estimator(clustering.ClusteringConfig, _by(clustering.estimate)),
     "clustering+em": Estimator(clustering.ClusteringEmConfig, _choosing(clustering.estimate_em)),
     "em": Estimator(em.EmConfig, _choosing(em.estimate)),

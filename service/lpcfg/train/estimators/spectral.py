@@ -1,25 +1,28 @@
 """Spectral learning (figures 7 and 8; NAACL 2 and 3): one SVD per symbol, and one pass of averages.
 
-    features   φ and ψ of every node                                     lpcfg.train.data.features
+    features   φ and ψ of every node, counted together      lpcfg.train.data.features, .cooccurrence
     project    Ω^a → U, Σ, V;  Y = Σ^(−½)Uᵀφ and Z = Σ^(−½)Vᵀψ of every node
     estimate   means of Z⊗Y⊗Y per rule, smoothed, as rank-one terms          .moments, .compact
+
+Nodes are gone through twice, shard by shard: for the sums of φψᵀ, then for those of Z⊗Y⊗Y. Nobody
+holds the features or projections of more than a shard.
 
 NAACL's Y = Uᵀφ and Z = Σ⁻¹Vᵀψ differ from these by the change of basis G^a = Σ^(½), which changes
 no p(tree) and no μ (theorem 3). Here the singular directions have equal weights in Y and in Z. This
 matters when a tensor is approximated. Signs and rotations of U and V cancel in the same way.
 """
 
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy.linalg
 import scipy.sparse
 from scipy.sparse.linalg import svds
-from threadpoolctl import threadpool_limits
 
 from lpcfg.errors import TrainingError
-from lpcfg.grammar.tables import Doubles, Grammar, Singles, Tables
+from lpcfg.grammar.tables import Doubles, Grammar, Ints, Longs, Singles, Tables
 from lpcfg.train.data.examples import Examples
 from lpcfg.train.data.features import (
     ALL_TEMPLATES,
@@ -29,8 +32,11 @@ from lpcfg.train.data.features import (
     Features,
     Side,
 )
+from lpcfg.train.data.shards import Shard, shards_of
 from lpcfg.train.estimators.compact import Compaction, CompactReport, tables_of
-from lpcfg.train.estimators.moments import Occurrences, Projection, Smoothing
+from lpcfg.train.estimators.cooccurrence import Cooccurrence, Counts, indicators, merged
+from lpcfg.train.estimators.moments import Occurrences, Projection, Smoothing, Sums
+from lpcfg.train.hands import Hands, here
 from lpcfg.train.stages import Stages
 
 LEAST_SINGULAR_VALUE = 1e-3
@@ -39,6 +45,8 @@ DENSE_BELOW = 300
 """Up to this length of its smaller side, Ω's Gram matrix is decomposed, faster than iterations."""
 SCALED_CUT, UNSCALED_CUT = 0.15, 0.01
 """Default `cut`. Without scaling, the spectrum of the same states falls faster."""
+GROUPS = 16
+"""Groups of symbols, whose Ω are added up and decomposed apart."""
 BACK_OFF = ((16, 10.0), (24, 15.0), (32, 25.0))
 """C of λ by the number of states, interpolated between these: more numbers, more back-off."""
 
@@ -155,22 +163,29 @@ def estimate(
     seed: int,
     workers: int,
     stages: Stages | None = None,
+    hands: Hands | None = None,
 ) -> tuple[Tables, SpectralReport]:
-    """Estimate tables by the spectral method. Workers and BLAS threads do not change a byte."""
+    """Estimate tables by the spectral method.
+
+    Sums are made shard by shard, by threads of this process or by other hands. Who makes them, how
+    many workers there are, and BLAS threads do not change a byte.
+    """
     stages = stages or Stages()
-    projection, singular_values = project(
-        examples, config, seed=seed, workers=workers, stages=stages
-    )
-    with stages.stage("moments", examples.grammar.n_rules) as stage, threadpool_limits(1):
-        occurrences = Occurrences.of(examples, projection)
-        tables, error = tables_of(
-            occurrences,
-            config.smoothing_weights,
-            config.compaction,
-            workers=workers,
-        )
-        stage.advance(examples.grammar.n_rules)
-    return tables, SpectralReport(projection.states, tables.terms, error, singular_values)
+    with here(workers) as own:
+        hands = hands or own
+        directions, found = _directions(hands, examples, config, seed, stages)
+        with stages.stage("moments", examples.grammar.n_rules) as stage:
+            names = config.chosen(seed)
+            totals = hands.totals(
+                _sums, shards_of(examples), Sums.merged, 1, names, found.states, directions
+            )
+            [sums] = hands.results(totals)
+            occurrences = Occurrences(examples, found.states, sums)
+            tables, error = tables_of(
+                occurrences, config.smoothing_weights, config.compaction, workers=workers
+            )
+            stage.advance(examples.grammar.n_rules)
+    return tables, SpectralReport(found.states, tables.terms, error, found.values)
 
 
 def project(
@@ -182,88 +197,159 @@ def project(
     stages: Stages | None = None,
 ) -> tuple[Projection, tuple[Doubles, ...]]:
     """Compute Y and Z of every node (float32), and each symbol's first m singular values."""
-    stages = stages or Stages()
-    n_nodes = examples.forest.n_nodes
-    with stages.stage("features", n_nodes) as stage:
-        context = Context(examples)
-        features = Features.of(context, config.chosen(seed))
-        stage.advance(n_nodes)
-    decomposition = _Decomposition(features, config, seed)
-    states = np.ones(features.n_symbols, np.int32)
-    inside, outside = (np.zeros((n_nodes, config.states), np.float32) for _ in range(2))
-    values = [np.empty(0)] * features.n_symbols
-    # The largest symbol first, so that it does not keep one worker busy at the end.
-    order = np.argsort(-np.diff(features.start), kind="stable").tolist()
-    with (
-        stages.stage("decomposition", len(order)) as stage,
-        threadpool_limits(1),
-        ThreadPoolExecutor(workers) as pool,
-    ):
-        for a, (sigma, y, z) in zip(order, pool.map(decomposition.of, order), strict=True):
-            nodes = features.nodes[features.start[a] : features.start[a + 1]]
-            values[a], states[a] = sigma, y.shape[1]
-            inside[nodes, : y.shape[1]], outside[nodes, : z.shape[1]] = y, z
-        stage.advance(len(order))
-    width = int(states.max(initial=1))
-    projection = Projection(examples.forest.symbol, states, inside[:, :width], outside[:, :width])
-    return projection, tuple(values)
+    with here(workers) as hands:
+        directions, found = _directions(hands, examples, config, seed, stages or Stages())
+        parts = hands.each(
+            _projected, shards_of(examples), config.chosen(seed), found.states, directions
+        )
+    inside = np.concatenate([part.inside for part in parts])
+    outside = np.concatenate([part.outside for part in parts])
+    projection = Projection(examples.forest.symbol, found.states, inside, outside)
+    return projection, found.values
 
 
 @dataclass(frozen=True, eq=False)
-class _Decomposition:
-    """The decomposition of symbols' Ω, with the features and settings that it needs."""
+class _Found:
+    """The number of states of every symbol, and its first m singular values."""
 
-    features: Features
-    config: SpectralConfig
-    seed: int
+    states: Ints
+    values: tuple[Doubles, ...]
 
-    def of(self, a: int) -> tuple[Doubles, Singles, Singles]:
-        """Decompose Ω^a. Return its singular values, and Y and Z of the examples of symbol a."""
-        phi, psi = self.features.inside(a), self.features.outside(a)
-        scales = [self._scale(side, a, k) for k, side in enumerate((phi, psi))]
-        u, sigma, v = _decomposed(_omega(phi, psi, scales), self.config.states)
-        kept = int((sigma > self.config.least_singular_value * sigma.max(initial=0)).sum())
-        if kept == 0:  # no features, so states cannot be told apart
-            one = np.ones((len(phi.feature), 1), np.float32)
-            return sigma, one, one
-        root = np.sqrt(sigma[:kept])
-        y, z = (
-            _indicators(side, np.float32)
-            @ (vectors[:, :kept] * (scale[:, None] / root)).astype(np.float32)
-            for side, scale, vectors in ((phi, scales[0], u), (psi, scales[1], v))
+
+def _directions(
+    hands: Hands, examples: Examples, config: SpectralConfig, seed: int, stages: Stages
+) -> tuple[list[Any], _Found]:
+    """Decompose every symbol's Ω. Return the directions, in groups of symbols, and their facts."""
+    forest, n_symbols = examples.forest, examples.grammar.n_symbols
+    group_of = _groups(np.bincount(forest.symbol, minlength=n_symbols))
+    with stages.stage("features", forest.n_nodes) as stage:
+        counts = hands.totals(
+            _counted, shards_of(examples), _merged, GROUPS, config.chosen(seed), group_of
         )
-        return sigma, y, z
-
-    def _scale(self, side: Side, a: int, k: int) -> Doubles:
-        """Compute the factor of every feature i, √(M_a / (count_a(i) + κ)), with noise."""
-        config = self.config
-        scale = np.ones(side.n_features)
-        if config.scaling:
-            scale = np.sqrt(len(side.feature) / (side.count + config.kappa))
-        if config.noise:
-            random = np.random.default_rng([self.seed, a, k])
-            scale *= 1.0 + config.noise * random.standard_normal(side.n_features)
-        return scale
+        stage.advance(forest.n_nodes)
+    with stages.stage("decomposition", n_symbols) as stage:
+        directions = hands.each(_decomposed_group, counts, config, seed)
+        states, values = np.ones(n_symbols, np.int32), [np.empty(0)] * n_symbols
+        for facts in hands.results(hands.each(_facts, directions)):
+            for a, (m, sigma) in facts.items():
+                states[a], values[a] = m, sigma
+        stage.advance(n_symbols)
+    return directions, _Found(states, tuple(values))
 
 
-def _indicators(side: Side, dtype: type[np.floating]) -> scipy.sparse.csr_array:
-    """Build φ or ψ of every example, unscaled: a row of ones and zeros."""
-    n, templates = side.feature.shape
-    return scipy.sparse.csr_array(
-        (
-            np.ones(n * templates, dtype),
-            side.feature.ravel(),
-            templates * np.arange(n + 1),
-        ),
-        shape=(n, side.n_features),
+def _groups(count: Longs) -> Ints:
+    """Deal symbols out to groups of nearly as many examples: the most frequent first."""
+    group_of, size = np.zeros(len(count), np.int32), np.zeros(GROUPS, np.int64)
+    for a in np.argsort(-count, kind="stable").tolist():
+        group_of[a] = np.argmin(size)
+        size[group_of[a]] += count[a]
+    return group_of
+
+
+# Work on a shard or on a group of symbols ---------------------------------------------------------
+
+Symbols = dict[int, Cooccurrence]
+
+
+def _counted(shard: Shard, names: Sequence[str], group_of: Ints) -> list[Symbols]:
+    """Count the features of a shard's examples, in groups of symbols."""
+    features = Features.of(Context(shard.examples), names)
+    groups: list[Symbols] = [{} for _ in range(GROUPS)]
+    for a in np.flatnonzero(np.diff(features.start)).tolist():
+        groups[group_of[a]][a] = Cooccurrence.of(features.inside(a), features.outside(a))
+    return groups
+
+
+def _merged(one: Symbols, other: Symbols) -> Symbols:
+    both = {a: merged(one[a], other[a]) for a in one.keys() & other.keys()}
+    return {**one, **other, **both}
+
+
+@dataclass(frozen=True, eq=False)
+class _Direction:
+    """A symbol's singular values, and the Y and Z of its single features, in rows like theirs.
+
+    Without features, states cannot be told apart: then `rows` are none, and Y = Z = 1.
+    """
+
+    sigma: Doubles
+    features: tuple[Counts, Counts]
+    rows: tuple[Singles, Singles] | None
+
+    @property
+    def states(self) -> int:
+        return 1 if self.rows is None else self.rows[0].shape[1]
+
+    def project(self, side: Side, k: int) -> Singles:
+        """Compute Y (k = 0) or Z (k = 1) of examples with these features."""
+        if self.rows is None:
+            return np.ones((len(side.feature), 1), np.float32)
+        places = self.features[k].places(side.template, side.code)
+        projected: Singles = indicators(side, np.float32) @ self.rows[k][places]
+        return projected
+
+
+Directions = dict[int, _Direction]
+
+
+def _decomposed_group(group: Symbols, config: SpectralConfig, seed: int) -> Directions:
+    return {a: _direction(together, a, config, seed) for a, together in group.items()}
+
+
+def _direction(together: Cooccurrence, a: int, config: SpectralConfig, seed: int) -> _Direction:
+    """Decompose Ω^a = (1/M_a) Σ φψᵀ of scaled features."""
+    sides = (together.inside, together.outside)
+    scales = [_scale(side, together.examples, config, [seed, a, k]) for k, side in enumerate(sides)]
+    rows = scipy.sparse.diags_array(scales[0] / max(together.examples, 1))
+    omega = (rows @ together.pairs @ scipy.sparse.diags_array(scales[1])).tocsr()
+    u, sigma, v = _decomposed(omega, config.states)
+    kept = int((sigma > config.least_singular_value * sigma.max(initial=0)).sum())
+    if kept == 0:
+        return _Direction(sigma, sides, None)
+    root = np.sqrt(sigma[:kept])
+    y, z = (
+        (vectors[:, :kept] * (scale[:, None] / root)).astype(np.float32)
+        for scale, vectors in ((scales[0], u), (scales[1], v))
     )
+    return _Direction(sigma, sides, (y, z))
 
 
-def _omega(phi: Side, psi: Side, scales: list[Doubles]) -> scipy.sparse.csr_array:
-    """Compute Ω^a = (1/M_a) Σ φψᵀ of scaled features."""
-    together = _indicators(phi, np.float64).T.tocsr() @ _indicators(psi, np.float64)
-    rows = scipy.sparse.diags_array(scales[0] / max(len(phi.feature), 1))
-    return rows @ together @ scipy.sparse.diags_array(scales[1])
+def _scale(side: Counts, examples: int, config: SpectralConfig, seed: Sequence[int]) -> Doubles:
+    """Compute the factor of every feature i, √(M_a / (count_a(i) + κ)), with noise."""
+    scale = np.ones(len(side))
+    if config.scaling:
+        scale = np.sqrt(examples / (side.count + config.kappa))
+    if config.noise:
+        random = np.random.default_rng(seed)
+        scale *= 1.0 + config.noise * random.standard_normal(len(side))
+    return scale
+
+
+def _facts(group: Directions) -> dict[int, tuple[int, Doubles]]:
+    return {a: (direction.states, direction.sigma) for a, direction in group.items()}
+
+
+def _projected(
+    shard: Shard, names: Sequence[str], states: Ints, groups: Sequence[Directions]
+) -> Projection:
+    """Compute Y and Z of a shard's nodes."""
+    features = Features.of(Context(shard.examples), names)
+    symbol = shard.examples.forest.symbol
+    width = int(states.max(initial=1))
+    inside, outside = (np.zeros((len(symbol), width), np.float32) for _ in range(2))
+    for group in groups:
+        for a, direction in group.items():
+            nodes = features.nodes[features.start[a] : features.start[a + 1]]
+            if len(nodes):
+                inside[nodes, : states[a]] = direction.project(features.inside(a), 0)
+                outside[nodes, : states[a]] = direction.project(features.outside(a), 1)
+    return Projection(symbol, states, inside, outside)
+
+
+def _sums(
+    shard: Shard, names: Sequence[str], states: Ints, groups: Sequence[Directions]
+) -> list[Sums]:
+    return [Sums.of(shard, _projected(shard, names, states, groups))]
 
 
 def _decomposed(omega: scipy.sparse.csr_array, states: int) -> tuple[Doubles, Doubles, Doubles]:
