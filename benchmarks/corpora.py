@@ -3,18 +3,24 @@
 python -m benchmarks.corpora overhead    the runner against the engine called directly
 python -m benchmarks.corpora resume      how soon work starts beside 2,000 finished documents
 python -m benchmarks.corpora kills       kill -9 at random moments
+python -m benchmarks.corpora workers     kill a scheduler's workers, and the coordinator
+python -m benchmarks.corpora serve       a service that takes its model from S3, with a cold cache
+python -m benchmarks.corpora training    learning by 1 and more workers of a scheduler, and by none
 python -m benchmarks.corpora memory      a long file in pieces
 python -m benchmarks.corpora processes   1, 2, … processes, by the wall clock
 python -m benchmarks.corpora simulate    1 to 1,000 workers, from measured times of tasks
 """
 
 import argparse
+import contextlib
 import gzip
+import hashlib
 import heapq
 import json
 import os
 import random
 import resource
+import signal
 import statistics
 import subprocess
 import sys
@@ -33,7 +39,7 @@ from lpcfg.corpora.job import Job, Outcome, ParseDocuments
 from lpcfg.corpora.ledger import Ledger
 from lpcfg.corpora.run import find, run
 from lpcfg.corpora.work import Worker, pieces_of
-from lpcfg.models.store.versions import resolve
+from lpcfg.models.store.versions import load, publish, resolve
 from lpcfg.parsing.parser import Parser
 from lpcfg.parsing.results import Options
 from lpcfg.parsing.sentences import sentences_in
@@ -165,18 +171,8 @@ def kills(arguments: argparse.Namespace, folder: Path) -> Record:
             lines = path.read_bytes().splitlines(keepends=True)
             torn += any(not line.endswith(b"}\n") for line in lines)
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    ids = Counter(
-        json.loads(line)["id"]
-        for path in (folder / "out" / "trees").rglob("*.jsonl")
-        for line in path.read_text().splitlines()
-    )
-    whole = job_of(arguments.model, folder / "whole")
-    run(whole, find([str(folder / "in")], None, whole.out), Timed, lambda _: None, mix=False)
-    expected = {
-        json.loads(line)["id"]
-        for path in (folder / "whole" / "trees").rglob("*.jsonl")
-        for line in path.read_text().splitlines()
-    }
+    ids = _ids(folder / "out")
+    expected = _expected(arguments, folder)
     return {
         "kills": len(moments),
         "sentences": len(ids),
@@ -184,6 +180,149 @@ def kills(arguments: argparse.Namespace, folder: Path) -> Record:
         "doubled": sum(count > 1 for count in ids.values()),
         "lost": len(expected - ids.keys()),
     }
+
+
+def workers(arguments: argparse.Namespace, folder: Path) -> Record:
+    """Kill workers of a scheduler at random moments, and once the command; count what is there."""
+    from distributed import LocalCluster
+
+    write_documents(folder / "in", paragraphs(arguments.documents))
+    chance, killed = random.Random(arguments.seed), 0
+    silent = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster:
+        command = command_of(arguments, folder, 1, "--piece", "100")  # a task a document
+        at = command.index("--jobs")
+        command[at : at + 2] = ["--scheduler", cluster.scheduler_address]
+        running = subprocess.Popen(command, **silent)
+        done = _trees_in(folder)
+        for kill in range(arguments.kills):
+            while running.poll() is None and _trees_in(folder) - done < 4 * kill:
+                time.sleep(0.1)
+            alive = [one.pid for one in cluster.workers.values() if one.pid]
+            if running.poll() is None and alive:
+                os.kill(chance.choice(alive), signal.SIGKILL)
+                killed += 1
+            if kill == arguments.kills // 2:
+                running.kill()
+                running.wait()
+                left = arguments.documents - _trees_in(folder)
+                running = subprocess.Popen(command, **silent)
+        code = running.wait()
+    ids = _ids(folder / "out")
+    expected = _expected(arguments, folder)
+    return {
+        "documents": arguments.documents,
+        "workers_killed": killed,
+        "coordinators_killed": 1,
+        "documents_left_for_the_second": left,
+        "exit_code": code,
+        "sentences": len(ids),
+        "doubled": sum(count > 1 for count in ids.values()),
+        "lost": len(expected - ids.keys()),
+    }
+
+
+def _trees_in(folder: Path) -> int:
+    return sum(1 for _ in (folder / "out" / "trees").glob("*.jsonl"))
+
+
+def _ids(out: Path) -> Counter[str]:
+    """Count the sentences' ids in an output folder."""
+    return Counter(
+        json.loads(line)["id"]
+        for path in (out / "trees").rglob("*.jsonl")
+        for line in path.read_text().splitlines()
+    )
+
+
+def _expected(arguments: argparse.Namespace, folder: Path) -> set[str]:
+    """Parse the inputs without any kill, and return the sentences' ids."""
+    whole = job_of(arguments.model, folder / "whole")
+    run(whole, find([str(folder / "in")], None, whole.out), Timed, lambda _: None, mix=False)
+    return set(_ids(folder / "whole"))
+
+
+def serve(arguments: argparse.Namespace, folder: Path) -> Record:
+    """Tell how long a service needs that takes its model from S3 with an empty cache."""
+    import fsspec
+    from moto.server import ThreadedMotoServer
+
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    access = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test"}
+    os.environ |= {**access, "AWS_ENDPOINT_URL": f"http://{host}:{port}"}
+    fsspec.filesystem("s3").mkdir("bucket")
+    publish("s3://bucket/models", arguments.model, load(resolve(arguments.model, "model_store")))
+    found: Record = {}
+    for cache in ("cold", "warm"):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        begun = time.perf_counter()
+        own = ["--model", arguments.model, "--store", "s3://bucket/models"]
+        with subprocess.Popen(
+            [sys.executable, "-m", "lpcfg", "serve", "--port", "0", *own],
+            env={**os.environ, "HOME": str(folder), "XDG_CACHE_HOME": str(folder / "cache")},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        ) as service:
+            assert service.stdout is not None
+            said = next((line for line in service.stdout if "ready" in line), None)
+            found[f"seconds_{cache}"] = round(time.perf_counter() - begun, 2)
+            service.terminate()
+            service.stdout.read()
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        found[f"cpu_seconds_{cache}"] = round(
+            after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, 2
+        )
+        found["ready"] = said is not None
+    server.stop()
+    return found
+
+
+def training(arguments: argparse.Namespace, folder: Path) -> Record:
+    """Learn from the treebank here, and by 1 and more workers of a scheduler."""
+    from distributed import LocalCluster
+
+    found: Record = {}
+    learn = [sys.executable, "-m", "lpcfg", "train", *map(str, arguments.treebank)]
+    options = ["--rescore", "none", "--exact", "--name", "bank", "--store", str(folder), "--json"]
+    hashes = []
+    for count in (0, *arguments.jobs):
+        begun = time.perf_counter()
+        with contextlib.ExitStack() as stack:
+            where = ["--workers", "1"]
+            if count:
+                cluster = LocalCluster(
+                    n_workers=count, threads_per_worker=1, memory_limit=0, dashboard_address=":0"
+                )
+                where = ["--scheduler", stack.enter_context(cluster).scheduler_address]
+            begun = time.perf_counter()
+            done = subprocess.run(
+                [*learn, *options, *where], check=True, stdout=subprocess.PIPE, text=True
+            )
+            if count:
+                with cluster.get_client() as client:
+                    peaks = client.run(peak_mb)
+                found[f"worker_peak_mb_{count}"] = sorted(peaks.values())
+        told = json.loads(done.stdout)
+        found[f"seconds_{count}"] = round(time.perf_counter() - begun, 1)
+        stages = {one["name"]: one for one in told["stages"]}
+        found[f"stages_{count}"] = {
+            name: round(stages[name]["seconds"], 1)
+            for name in ("features", "decomposition", "moments")
+        }
+        hashes.append(_tensors(folder / "bank" / str(told["version"])))
+    found["same_bytes"] = len(set(hashes)) == 1
+    return found
+
+
+def _tensors(version: Path) -> str:
+    """Compute the SHA-256 of a version's numbers."""
+    digest = hashlib.sha256()
+    for path in sorted(version.glob("*.safetensors")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
 
 
 def memory(arguments: argparse.Namespace, folder: Path) -> Record:
@@ -284,7 +423,13 @@ def simulate(arguments: argparse.Namespace, folder: Path) -> Record:
     return found
 
 
-QUESTIONS = {one.__name__: one for one in (overhead, resume, kills, memory, processes, simulate)}
+QUESTIONS = {
+    one.__name__: one
+    for one in (
+        *(overhead, resume, kills, workers, serve, training),
+        *(memory, processes, simulate),
+    )
+}
 
 
 def main() -> None:
@@ -296,6 +441,7 @@ def main() -> None:
     parser.add_argument("--turns", type=int, default=3)
     parser.add_argument("--kills", type=int, default=50)
     parser.add_argument("--longest", type=float, default=20.0, help="seconds before a kill")
+    parser.add_argument("--treebank", type=Path, nargs="+", default=[DATA / "craft" / "train.mrg"])
     parser.add_argument("--megabytes", type=int, default=1000)
     parser.add_argument("--jobs", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--tasks", type=int, default=20_000)

@@ -111,13 +111,30 @@ def test_workers_that_are_killed_change_nothing(tmp_path: Path) -> None:
     """One is killed over a whole member, one over counts of a shard, one over sums of a shard."""
     here, _ = train(SMALL, CONFIG)
     with LocalCluster(
-        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0"
+        n_workers=4, threads_per_worker=1, processes=True, dashboard_address=":0"
     ) as cluster:
         with crew.connected(cluster.scheduler_address) as client:
             client.register_plugin(KillsSome(tmp_path, KINDS))
         there, _ = train(SMALL, CONFIG, scheduler=cluster.scheduler_address)
     assert {path.name for path in tmp_path.iterdir()} == set(KINDS)
     assert stored(there) == stored(here)
+
+
+DIED: list[int] = []
+
+
+def dies_over_the_second(part: int) -> list[int]:
+    if part == 1 and not DIED:
+        DIED.append(part)
+        raise KilledWorker("part", SimpleNamespace(address="tcp://worker"), 3)
+    return [part]
+
+
+def test_work_that_the_scheduler_gave_up_is_tried_again(threads: str) -> None:
+    with crew.connected(threads) as client:
+        hands = crew.Workers(client)
+        assert hands.results(hands.totals(dies_over_the_second, range(5), max, 1)) == [4]
+    assert DIED == [1]
 
 
 def test_an_error_on_a_worker_is_the_error_of_training(

@@ -104,7 +104,7 @@ def train(
         str | None,
         typer.Option(
             metavar="ADDRESS",
-            help="A dask.distributed scheduler whose workers learn the members of the model.",
+            help="A dask.distributed scheduler whose workers learn from shards of the treebank.",
         ),
     ] = None,
     rare_threshold: Annotated[

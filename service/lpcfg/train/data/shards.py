@@ -13,8 +13,8 @@ from lpcfg.grammar.tables import Longs
 from lpcfg.train.data.examples import Examples
 from lpcfg.train.data.treebank import Forest
 
-SHARD_NODES = 1 << 19
-"""Nodes after which a shard ends with its tree: some 11,000 sentences of 24 words."""
+SHARD_NODES = 1 << 18
+"""Nodes after which a shard ends with its tree: some 5,500 sentences of 24 words."""
 
 
 @dataclass(frozen=True, eq=False)
