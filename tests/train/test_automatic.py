@@ -9,9 +9,11 @@ import pytest
 from lpcfg.cli import main
 from lpcfg.errors import TrainingError
 from lpcfg.models.store.versions import load
+from lpcfg.train.config import TrainingConfig, member
 from lpcfg.train.data.automatic import sure_trees
 from lpcfg.train.data.folds import held_out
 from lpcfg.train.data.treebank import read_forest
+from lpcfg.train.pipeline import train_and_publish
 from tests.small_models import SMALL
 
 TREE = "(S (NP (NNP Zoe)) (VP (VBD zigzagged)) (. .))"
@@ -73,3 +75,22 @@ def test_a_model_learns_the_words_of_sure_trees(folder: Path, tmp_path: Path) ->
     assert "zigzagged" in json.dumps(load("own", store).grammar)
     assert main([*command, *options]) == 0
     assert "zigzagged" not in json.dumps(load("own", store).grammar)
+
+
+def test_the_rescoring_layer_learns_from_gold_trees_alone(folder: Path, tmp_path: Path) -> None:
+    """A parser's trees are learned from beside every fold, and none of them has a chart."""
+    gold = tmp_path / "gold.mrg"
+    gold.write_text(SMALL.read_text(encoding="utf-8") * 2, encoding="utf-8")
+    path = folder / "trees" / "a.txt.jsonl"
+    path.write_text(path.read_text() * 50)  # 100 sure trees
+    config = TrainingConfig(held_out=0, members=(member("counts"),))
+    report = train_and_publish(
+        gold,
+        config,
+        store=tmp_path / "store",
+        name="own",
+        automatic=sure_trees([str(folder)], 0.9),
+    )[1]
+    n_gold = read_forest(gold).n_trees
+    assert report.rescoring["trees"] == n_gold
+    assert report.sizes["trees"] == n_gold + 100

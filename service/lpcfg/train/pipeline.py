@@ -225,9 +225,10 @@ class _Run:
             trees = np.flatnonzero(~held_out(forest, config.held_out, self._gold))
         if settings is None:
             return None
-        if len(trees) < FEWEST:
+        gold = trees if self._gold is None else trees[forest.source[trees] < self._gold]
+        if len(gold) < FEWEST:
             self.rescoring = {
-                "left_out": f"{len(trees)} trees are too few to learn a rescoring layer from: it "
+                "left_out": f"{len(gold)} trees are too few to learn a rescoring layer from: it "
                 f"takes {FEWEST}"
             }
             return None
@@ -242,8 +243,8 @@ class _Run:
             workers=self._workers,
             stages=self._stages,
         )
-        layers.add_folds(partial(_learned_fold, config, model.weights), trees)
-        self.rescoring = {"trees": len(trees), "words": len(vectors.words)}
+        layers.add_folds(partial(_learned_fold, config, model.weights), trees, gold)
+        self.rescoring = {"trees": len(gold), "words": len(vectors.words)}
         return layers
 
     def _learned_vectors(self, forest: Forest, settings: RescoringSettings) -> Vectors:

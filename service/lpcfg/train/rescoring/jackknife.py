@@ -112,7 +112,10 @@ def jackknife(
     workers: int,
     stage: Stage,
 ) -> Sequence[Spilled]:
-    """Return the records of all folds, made side by side where there are workers."""
+    """Return the records of all folds, made side by side where there are workers.
+
+    Trees of fold -1 are learned from beside every fold, and have no records.
+    """
     count = int(fold.max()) + 1
     paths = [folder / f"fold-{number}" for number in range(count)]
     make = partial(charting.fold, learn, trees, fold)

@@ -51,10 +51,15 @@ class LayerTraining:
         self._times = np.asarray(emphasis, np.int32)[forest.source] if emphasis else _ones(forest)
         self._spilled: list[Spilled] = []
 
-    def add_folds(self, learn: Learn, trees: Longs) -> None:
-        """Add charts of these trees, each fold's under a model of the others."""
-        fold = folds_of(self._forest, trees, self._settings.folds)
-        with self._stages.stage("jackknife", len(trees)) as stage:
+    def add_folds(self, learn: Learn, trees: Longs, gold: Longs) -> None:
+        """Add charts of the gold ones among these trees, each fold's under a model of all others.
+
+        A parser's own trees have no chart: they would teach the layer to repeat what it did.
+        """
+        fold = np.full(len(trees), -1, np.int32)
+        charted = np.isin(trees, gold)
+        fold[charted] = folds_of(self._forest, trees[charted], self._settings.folds)
+        with self._stages.stage("jackknife", len(gold)) as stage:
             self._spilled += jackknife(
                 self._charting,
                 learn,
