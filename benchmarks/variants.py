@@ -230,7 +230,7 @@ def _of_projection(
 ) -> Tables:
     """Average the first nodes of a projection, those of the examples, in their first states."""
     n = examples.forest.n_nodes
-    kept = np.arange(projection.width) < states[examples.forest.symbol][:, None]
+    kept = np.arange(projection.inside.shape[1]) < states[examples.forest.symbol][:, None]
     truncated = Projection(
         examples.forest.symbol,
         states,

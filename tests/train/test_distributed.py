@@ -120,23 +120,6 @@ def test_workers_that_are_killed_change_nothing(tmp_path: Path) -> None:
     assert stored(there) == stored(here)
 
 
-DIED: list[int] = []
-
-
-def dies_over_the_second(part: int) -> list[int]:
-    if part == 1 and not DIED:
-        DIED.append(part)
-        raise KilledWorker("part", SimpleNamespace(address="tcp://worker"), 3)
-    return [part]
-
-
-def test_work_that_the_scheduler_gave_up_is_tried_again(threads: str) -> None:
-    with crew.connected(threads) as client:
-        hands = crew.Workers(client)
-        assert hands.results(hands.totals(dies_over_the_second, range(5), max, 1)) == [4]
-    assert DIED == [1]
-
-
 def test_an_error_on_a_worker_is_the_error_of_training(
     threads: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -25,8 +25,6 @@ from lpcfg.train.stages import StageRecord, Stages
 Learned = tuple[Tables, Facts]
 PATIENCE = 30.0
 """Seconds within which a scheduler has to answer and to have a worker."""
-LIVES = 3
-"""Times that work on shards is begun again after a scheduler gave it up."""
 
 
 def map_members(
@@ -96,6 +94,8 @@ class Workers:
         places: int,
         *shared: Any,
     ) -> list[Any]:
+        from distributed import wait
+
         def merged(one: Sequence[Any], other: Sequence[Any]) -> list[Any]:
             return [self._submit(merge, *both) for both in zip(one, other, strict=True)]
 
@@ -105,29 +105,13 @@ class Workers:
                 yield [self._submit(getitem, whole, place) for place in range(places)]
 
         totals: list[Any] = folded(made(), merged)
-        self._wait(totals)
+        with self._client.as_current():
+            wait(totals)  # type: ignore[no-untyped-call]
         return totals
 
     def results(self, made: Sequence[Any]) -> list[Any]:
-        self._wait(made)
         results: list[Any] = self._client.gather(list(made))
         return results
-
-    def _wait(self, made: Sequence[Any]) -> None:
-        """Wait until all is made. What workers died over is tried again, LIVES times.
-
-        A scheduler gives a task up that was with four workers that died, though others may have
-        been the reason.
-        """
-        from distributed import KilledWorker, wait
-
-        for _ in range(LIVES):
-            with self._client.as_current():
-                wait(list(made))  # type: ignore[no-untyped-call]
-            failed = [one for one in made if isinstance(one.exception(), KilledWorker)]
-            if not failed:
-                return
-            self._client.retry(failed)
 
     def _submit(self, do: Callable[..., Any], *given: Any) -> Any:
         key = f"{do.__name__}-{uuid4().hex}"
