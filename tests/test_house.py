@@ -74,7 +74,7 @@ INSIDE = {
         {"run"},
     ),
     "train": (
-        {"stages"},
+        {"stages", "hands"},
         {"data"},
         {"estimators", "tagger"},
         {"rescoring"},

@@ -17,7 +17,7 @@ from threadpoolctl import threadpool_limits
 class Hands(Protocol):
     """Workers, wherever they are.
 
-    What they return stays with them until `results` asks for it; their other methods accept it.
+    Results stay with them until `results` asks for these; the other methods accept them.
     """
 
     def each(self, do: Callable[..., Any], parts: Iterable[Any], *shared: Any) -> list[Any]:

@@ -152,7 +152,7 @@ def third_moment(sides: Sides) -> Doubles:
 
 @dataclass(frozen=True, eq=False)
 class Sums:
-    """What tables need of some nodes: sums, and the examples of rules themselves up to KEPT a rule.
+    """Sums over nodes that tables need, and the examples of rules themselves, up to KEPT a rule.
 
     `inside` and `outside` are sums of Y and Z by symbol, `roots` sums of the roots' Y by symbol,
     and `entries` sums of Z by entry. Kept example e has rule `rule[e]` and rows e of `sides`;

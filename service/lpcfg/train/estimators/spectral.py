@@ -4,8 +4,8 @@
     project    Ω^a → U, Σ, V;  Y = Σ^(−½)Uᵀφ and Z = Σ^(−½)Vᵀψ of every node
     estimate   means of Z⊗Y⊗Y per rule, smoothed, as rank-one terms          .moments, .compact
 
-Nodes are gone through twice, shard by shard: for the sums of φψᵀ, then for those of Z⊗Y⊗Y. Nobody
-holds the features or projections of more than a shard.
+Nodes are gone through twice, shard by shard: for the sums of φψᵀ, then for those of Z⊗Y⊗Y. A worker
+holds the features or projections of one shard at a time.
 
 NAACL's Y = Uᵀφ and Z = Σ⁻¹Vᵀψ differ from these by the change of basis G^a = Σ^(½), which changes
 no p(tree) and no μ (theorem 3). Here the singular directions have equal weights in Y and in Z. This
