@@ -158,7 +158,7 @@ def test_root_vectors_are_sums_over_roots_by_the_number_of_trees() -> None:
 
 
 def many_examples() -> Examples:
-    """A rule seen 1,800 times, one seen 600 times and one seen 200 times, in 600 trees."""
+    """Build 600 trees, with rules seen 600, 400 and 200 times."""
     trees = ["(S (A (A x) (A x)) (A (A x) (B y)))"] * 200 + ["(S (A (A x) (A x)) (A x))"] * 400
     forest = forest_of([parse_tree(tree) for tree in trees])
     return Examples.of(forest, lexicon_of(forest, rare_threshold=0, language="neutral"))
