@@ -17,7 +17,7 @@ WORDS = {
     "PUNCT|.": (".", "!"),
 }
 FAST = training.Config(
-    Settings(layer=32, arc=24, relation=16, epochs=4, rate=1e-2, words_left_out=0.05), members=1
+    Settings(32, 24, 16, 16, epochs=4, batch=8, rate=1e-2, words_left_out=0.05), members=1
 )
 
 

@@ -67,6 +67,25 @@ def test_trees_of_equal_scores_are_counted() -> None:
     np.testing.assert_allclose(counts, [1, 2, 7, 30, 143])
 
 
+@pytest.mark.parametrize("spread", [1, 5])
+def test_products_and_logs_give_the_same(spread: float) -> None:
+    score = spread * scores(40, 2)
+    found, log_z = eisner.by_products(score)
+    expected, expected_z = eisner.by_logs(score)
+    assert log_z == pytest.approx(expected_z, abs=1e-9)
+    np.testing.assert_allclose(found, expected, atol=1e-9)
+
+
+def test_scores_too_far_apart_for_products_are_left_to_logs() -> None:
+    """The only good arcs to words 1 and 2 are a cycle: every tree is e^-2000 times as likely."""
+    score = np.zeros((4, 4))
+    score[1, 2] = score[2, 1] = 2000
+    assert np.isnan(eisner.by_products(score)[1])
+    found, log_z = eisner.marginals(score)
+    assert log_z == pytest.approx(2000 + np.log(6), rel=0.01)
+    np.testing.assert_allclose(found[:, 1:].sum(axis=0), 1.0, atol=1e-9)
+
+
 def test_large_scores_and_long_sentences_stay_finite() -> None:
     score = 300 * scores(120, 1)
     found, log_z = eisner.marginals(score)

@@ -56,14 +56,16 @@ def _shapes(
         shapes[f"table.{fact}"] = table.shape
         width += table.shape[1]
     [layer] = parts.tensor(prefix + "root", "F16", (None,)).shape
-    for k in range(LAYERS):
-        shapes[f"layer{k}.weight"] = WINDOW * (width if k == 0 else layer), layer
-        shapes[f"layer{k}.bias"] = (layer,)
+    shapes["layer0.weight"], shapes["layer0.bias"] = (WINDOW * width, layer), (layer,)
+    for k in range(1, LAYERS):
+        shapes[f"layer{k}.weight"], shapes[f"layer{k}.bias"] = (layer, 3 * layer), (3 * layer,)
     shapes["root"] = (layer,)
     for name in ("arc", "relation"):
         out = parts.tensor(f"{prefix}{name}.head", "F16", (layer, None)).shape[1]
         shapes |= {f"{name}.{side}": (layer, out) for side in ("head", "modifier")}
         shapes[f"{name}.distance"] = N_DISTANCES, out
+    pair = parts.tensor(prefix + "pair.head", "F16", (layer, None)).shape
+    shapes |= {f"pair.{side}": pair for side in ("head", "modifier")}
     shapes["arc.between"] = shapes["arc.head"]
     shapes["arc.out"] = shapes["arc.head"][1:]
     shapes["relation.out"] = shapes["relation.head"][1], relations
@@ -85,21 +87,21 @@ def _check_scores(parts: Parts, prefix: str, largest: float) -> None:
     def most(name: str) -> float:
         return float(_absolute(parts, prefix + name).max(initial=0))
 
-    first = below = max(largest, *(most(f"table.{fact}") for fact in FACTS))
-    for k in range(LAYERS):
-        above = below * sums(f"layer{k}.weight") + most(f"layer{k}.bias")
-        below = above + below if k else above
-        first = above if k == 0 else first
-    state = max(below, most("root"))
+    below = max(largest, *(most(f"table.{fact}") for fact in FACTS))
+    # What the other layers add is between −1 and 1 (recurrence.py).
+    state = below * sums("layer0.weight") + most("layer0.bias") + LAYERS - 1
+    state = max(state, most("root"))
     hidden = {
         name: state * (sums(f"{name}.head") + sums(f"{name}.modifier")) + most(f"{name}.distance")
         for name in ("arc", "relation")
     }
+    pairs = parts.tensors[prefix + "pair.head"].shape[1]
     hidden["arc"] += WORDS * state * sums("arc.between")
     scores = {
         "arc.out": hidden["arc"] * sums("arc.out"),
+        "pair.head": state**2 * sums("pair.head") * sums("pair.modifier") * pairs,
         "relation.out": hidden["relation"] * sums("relation.out"),
-        "tag.out": first * sums("tag.out"),
+        "tag.out": state * sums("tag.out"),
     }
     for name, score in scores.items():
         if not score <= LARGEST_SCORE:

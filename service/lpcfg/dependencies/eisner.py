@@ -18,6 +18,10 @@ from lpcfg.grammar.tables import Doubles, Longs
 
 LEAST = -1e30
 """Stands for log 0: sums of few of these stay finite."""
+SMALLEST = 1e-250
+"""Products below this may lose digits: doubles end at 1e-308."""
+LIKELY = 1e-12
+"""Items below this posterior pass nothing on."""
 
 
 @njit(cache=True, nogil=True)
@@ -76,6 +80,15 @@ def inside(score: Doubles) -> Any:
 @njit(cache=True, nogil=True)
 def marginals(score: Doubles) -> Any:
     """Return the posterior of every arc under p(tree) ∝ exp of its scores' sum; and log Z."""
+    posterior, log_z = by_products(score)
+    if np.isnan(log_z):
+        posterior, log_z = by_logs(score)
+    return posterior, log_z
+
+
+@njit(cache=True, nogil=True)
+def by_logs(score: Doubles) -> Any:
+    """Compute what `marginals` returns, whatever the scores."""
     n = len(score) - 1
     opened, done, log_z = inside(score)
     to_open, to_done = np.zeros((n + 1, n + 1)), np.zeros((n + 1, n + 1))
@@ -90,7 +103,7 @@ def marginals(score: Doubles) -> Any:
             j = i + width
             for head, end, step in ((i, j, 1), (j, i, -1)):
                 above = to_done[head, end]
-                if above < 1e-12:
+                if above < LIKELY:
                     continue
                 for k in range(head + step, end + step, step):
                     share = above * np.exp(opened[head, k] + done[k, end] - done[head, end])
@@ -98,7 +111,7 @@ def marginals(score: Doubles) -> Any:
                     to_done[k, end] += share
             result[i, j], result[j, i] = to_open[i, j], to_open[j, i]
             above = to_open[i, j] + to_open[j, i]
-            if above < 1e-12:
+            if above < LIKELY:
                 continue
             both = opened[i, j] - score[i, j]
             for k in range(i, j):
@@ -106,6 +119,112 @@ def marginals(score: Doubles) -> Any:
                 to_done[i, k] += share
                 to_done[j, k + 1] += share
     return result, log_z
+
+
+@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"}, error_model="numpy")
+def by_products(score: Doubles) -> Any:
+    """Compute what `marginals` returns without logs, three times as fast; NaN for log Z where
+    numbers get too small.
+
+    Scores count from the best one of every word: exp of them is at most 1. `done_to[j, i]` is
+    done[i, j], so that every sum runs along two rows.
+    """
+    n = len(score) - 1
+    weight, best = _weights(score)
+    both, opened = np.zeros((n + 1, n + 1)), np.zeros((n + 1, n + 1))
+    done, done_to = np.eye(n + 1), np.eye(n + 1)
+    for width in range(1, n):
+        for i in range(1, n - width + 1):
+            j = i + width
+            both[i, j] = _product(done[i, i:j], done[j, i + 1 : j + 1])
+            opened[i, j], opened[j, i] = both[i, j] * weight[i, j], both[i, j] * weight[j, i]
+            done[i, j] = _product(opened[i, i + 1 : j + 1], done_to[j, i + 1 : j + 1])
+            done[j, i] = _product(opened[j, i:j], done_to[i, i:j])
+            done_to[j, i], done_to[i, j] = done[i, j], done[j, i]
+    roots = weight[0, 1:] * done[1:, 1] * done[1:, n]
+    z = roots.sum()
+    result = np.zeros((n + 1, n + 1))
+    if not SMALLEST < z < 1 / SMALLEST:
+        return result, np.nan
+    result[0, 1:] = roots / z
+    to_open, to_done, to_done_to = np.zeros_like(done), np.zeros_like(done), np.zeros_like(done)
+    to_done[1:, 1] += result[0, 1:]
+    to_done[1:, n] += result[0, 1:]
+    for width in range(n - 1, 0, -1):
+        for i in range(1, n - width + 1):
+            j = i + width
+            right, left = slice(i + 1, j + 1), slice(i, j)
+            enough = _share(
+                to_done[i, j] + to_done_to[j, i],
+                done[i, j],
+                opened[i, right],
+                done_to[j, right],
+                to_open[i, right],
+                to_done_to[j, right],
+            )
+            enough &= _share(
+                to_done[j, i] + to_done_to[i, j],
+                done[j, i],
+                opened[j, left],
+                done_to[i, left],
+                to_open[j, left],
+                to_done_to[i, left],
+            )
+            result[i, j], result[j, i] = to_open[i, j], to_open[j, i]
+            enough &= _share(
+                to_open[i, j] + to_open[j, i],
+                both[i, j],
+                done[i, left],
+                done[j, right],
+                to_done[i, left],
+                to_done[j, right],
+            )
+            if not enough:
+                return result, np.nan
+    return result, best + np.log(z)
+
+
+@njit(cache=True, nogil=True)
+def _weights(score: Doubles) -> Any:
+    """Return exp of scores, counted from the best score of every word, and the sum of these."""
+    n = len(score) - 1
+    weight, total = np.zeros((n + 1, n + 1)), 0.0
+    for m in range(1, n + 1):
+        best = score[0, m]
+        for h in range(1, n + 1):
+            if h != m:
+                best = max(best, score[h, m])
+        total += best
+        for h in range(n + 1):
+            if h != m:
+                weight[h, m] = np.exp(score[h, m] - best)
+    return weight, total
+
+
+@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"}, error_model="numpy")
+def _product(a: Doubles, b: Doubles) -> float:
+    total = 0.0
+    for k in range(len(a)):
+        total += a[k] * b[k]
+    return total
+
+
+@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"}, error_model="numpy")
+def _share(
+    posterior: float, total: float, a: Doubles, b: Doubles, to_a: Doubles, to_b: Doubles
+) -> bool:
+    """Share the posterior of an item among the pairs that it sums up, total = a · b.
+
+    Return False if the total is too small for that.
+    """
+    if posterior < LIKELY:
+        return True
+    each = posterior / total
+    for k in range(len(a)):
+        share = each * a[k] * b[k]
+        to_a[k] += share
+        to_b[k] += share
+    return total > SMALLEST
 
 
 @njit(cache=True, nogil=True)

@@ -9,17 +9,23 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
+from lpcfg.dependencies import eisner, recurrence
 from lpcfg.dependencies.inputs import FACTS
 from lpcfg.dependencies.network import (
     LAYERS,
+    N_DISTANCES,
     PAD,
+    TAG_LAYER,
     WIDTHS,
     WINDOW,
     ArcParts,
     Batch,
     Parameters,
+    arc_scores,
     distance_row,
+    gates,
     inputs,
+    summed,
     windows,
 )
 from lpcfg.grammar.tables import Doubles, Longs, Singles
@@ -31,13 +37,15 @@ NEGLIGIBLE = 1e-4
 
 
 class Layers(NamedTuple):
-    """The layers of a training batch: rows with words left out, inputs, windows, activations."""
+    """The layers of a training batch: its rows of facts, what layers multiply, their gates and c,
+    the parts of each that are kept.
+    """
 
     rows: Longs
     seen: list[Singles]
-    sums: list[Singles]
+    gates: list[Singles]
+    c: list[Singles]
     kept: list[Singles]
-    below: list[Singles]
 
 
 def dropped(shape: tuple[int, ...], share: float, random: np.random.Generator) -> Singles:
@@ -54,35 +62,52 @@ def forward(
     share: float,
     random: np.random.Generator,
 ) -> tuple[Singles, Singles, Layers]:
-    """Compute c and e like `network.encoded`, but with parts of every layer left out."""
-    kept = [dropped((len(vectors), vectors.shape[1] + sum(WIDTHS.values())), share, random)]
-    below = [inputs(p, batch.rows, vectors) * kept[0]]
-    seen, sums = [], []
+    """Compute the layer of tags and the last like `network.encoded`, but with parts of every layer
+    left out, and without the root.
+    """
+    x = inputs(p, batch.rows, vectors)
+    kept = [dropped(x.shape, share, random)]
+    seen = [windows(x * kept[0])]
+    read = np.maximum(seen[0] @ p["layer0.weight"] + p["layer0.bias"], 0)
+    found, cells, states = [read], [read], []
     for k in range(LAYERS):
-        seen.append(windows(below[k]))
-        sums.append(seen[k] @ p[f"layer{k}.weight"] + p[f"layer{k}.bias"])
-        above = np.maximum(sums[k], 0)
         if k:
-            above += below[k]
-        kept.append(dropped(above.shape, share, random) * batch.mask[:, None])
-        below.append(above * kept[-1])
-    return below[1], below[-1], Layers(batch.rows, seen, sums, kept, below)
+            found.append(gates(p, k, states[-1]))
+            c, read = recurrence.read(found[k], batch.first, batch.length)
+            cells.append(c)
+            seen.append(states[-1])
+            read += states[-1]
+        kept.append(dropped(read.shape, share, random) * batch.mask)
+        states.append(read * kept[-1])
+    return states[TAG_LAYER], states[-1], Layers(batch.rows, seen, found, cells, kept)
 
 
 def backward(
-    p: Parameters, layers: Layers, by_first: Singles, by_last: Singles, out: Gradients
+    p: Parameters,
+    batch: Batch,
+    layers: Layers,
+    by_tags: Singles,
+    by_last: Singles,
+    out: Gradients,
 ) -> None:
-    """Compute the derivatives by tables and layers, given those by c and e."""
+    """Compute the derivatives by tables and layers, given those by the layer of tags and the
+    last.
+    """
     by = by_last
     for k in reversed(range(LAYERS)):
-        if k == 0:
-            by = by + by_first
+        if k == TAG_LAYER:
+            by = by + by_tags
         by = by * layers.kept[k + 1]
-        by_sum = by * (layers.sums[k] > 0)
+        if k:
+            by_sum = recurrence.read_back(
+                layers.gates[k], layers.c[k], by, batch.first, batch.length
+            )
+        else:
+            by_sum = by * (layers.gates[0] > 0)
         out[f"layer{k}.weight"] = layers.seen[k].T @ by_sum
         out[f"layer{k}.bias"] = by_sum.sum(axis=0)
-        through = unwindowed(by_sum @ p[f"layer{k}.weight"].T)
-        by = through + by if k else through
+        through = by_sum @ p[f"layer{k}.weight"].T
+        by = by + through if k else unwindowed(through)
     by = by * layers.kept[0]
     at = by.shape[1] - sum(WIDTHS.values())
     for k, fact in enumerate(FACTS):
@@ -102,69 +127,106 @@ def unwindowed(by: Singles) -> Singles:
 
 
 def by_arcs(
-    p: Parameters, states: Singles, parts: ArcParts, by_score: Doubles, out: Gradients
-) -> Singles:
-    """Compute the derivatives by e of the root and the words, given those by the scores of arcs."""
-    head, modifier = np.zeros_like(parts.head), np.zeros_like(parts.modifier)
-    before = np.zeros_like(parts.before)
-    _by_arcs(parts, by_score, head, modifier, before, out["arc.distance"], out["arc.out"])
-    # before[j] sums words 1 … j − 1, so word i is in all rows behind i.
-    between = np.cumsum(before[::-1], axis=0, dtype=np.float32)[::-1][2:]
-    out["arc.head"] += states.T @ head
-    out["arc.modifier"] += states.T @ modifier
-    out["arc.between"] += states[1:].T @ between
-    by_states: Singles = head @ p["arc.head"].T + modifier @ p["arc.modifier"].T
-    by_states[1:] += between @ p["arc.between"].T
-    return by_states
+    p: Parameters, states: Singles, parts: ArcParts, batch: Batch, heads: Longs, out: Gradients
+) -> tuple[float, Singles]:
+    """Compute −log p of the trees with these heads, and its derivatives by the states."""
+    by = ArcParts(*(np.zeros_like(part) for part in parts))
+    loss = _by_trees(parts, batch.first, batch.length, heads, by)
+    by_states = np.zeros_like(states)
+    names = ("arc.head", "arc.modifier", "arc.between", "pair.head", "pair.modifier")
+    for name, part in zip(names, by, strict=False):
+        out[name] = states.T @ part
+        by_states += part @ p[name].T
+    out["arc.distance"], out["arc.out"] = by.distance, by.out
+    return loss, by_states
+
+
+@njit(cache=True, nogil=True)
+def _by_trees(parts: ArcParts, first: Longs, length: Longs, heads: Longs, by: ArcParts) -> float:
+    """Add the derivatives by the parts of arcs to `by`, and return −log p of all trees."""
+    loss, at = 0.0, 0
+    for s in range(len(first)):
+        score = arc_scores(parts, first[s], length[s])
+        posterior, log_z = eisner.marginals(score)
+        loss += log_z
+        for m in range(1, length[s] + 1):
+            head = heads[at + m - 1]
+            loss -= score[head, m]
+            posterior[head, m] -= 1
+        at += length[s]
+        _by_scores(parts, first[s] - 1, posterior, by)
+    return loss
 
 
 @njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"}, error_model="numpy")
-def _by_arcs(
-    parts: ArcParts,
-    by_score: Doubles,
-    head: Singles,
-    modifier: Singles,
-    before: Singles,
-    distance: Singles,
-    out: Singles,
-) -> None:
-    n, width = len(head) - 1, len(out)
+def _by_scores(parts: ArcParts, root: int, by_score: Doubles, by: ArcParts) -> None:
+    """Add the derivatives by the parts of one sentence's arcs, given those by their scores."""
+    n, width = len(by_score) - 1, len(parts.out)
+    before = summed(parts.between[root : root + n + 1])
+    by_before = np.zeros_like(before)
+    by_pair = np.zeros((n + 1, n + 1), np.float32)
     for h in range(n + 1):
         for m in range(1, n + 1):
-            by = np.float32(by_score[h, m])
-            if h == m or abs(by) < NEGLIGIBLE:
+            step = np.float32(by_score[h, m])
+            if h == m or abs(step) < NEGLIGIBLE:
                 continue
-            low, high = min(h, m), max(h, m)
-            row = distance_row(h, m)
+            by_pair[h, m] = step
+            low, high, row = min(h, m), max(h, m), distance_row(h, m)
             for a in range(width):
-                hidden = parts.head[h, a] + parts.modifier[m, a] + parts.distance[row, a]
-                hidden += parts.before[high, a] - parts.before[low + 1, a]
-                if hidden > 0:
-                    out[a] += by * hidden
-                    step = by * parts.out[a]
-                    head[h, a] += step
-                    modifier[m, a] += step
-                    distance[row, a] += step
-                    before[high, a] += step
-                    before[low + 1, a] -= step
+                hidden = parts.head[root + h, a] + parts.modifier[root + m, a]
+                hidden += parts.distance[row, a] + before[high, a] - before[low + 1, a]
+                is_on = np.float32(hidden > 0)
+                by.out[a] += step * hidden * is_on
+                by_hidden = step * parts.out[a] * is_on
+                by.head[root + h, a] += by_hidden
+                by.modifier[root + m, a] += by_hidden
+                by.distance[row, a] += by_hidden
+                by_before[high, a] += by_hidden
+                by_before[low + 1, a] -= by_hidden
+    # before[j] sums words 1 … j − 1, so word i is in all rows behind i.
+    for j in range(n, 0, -1):
+        for a in range(width):
+            by_before[j, a] += by_before[j + 1, a]
+            by.between[root + j, a] = by_before[j + 1, a]
+    end = root + n + 1
+    by.pair_head[root:end] = np.dot(by_pair, parts.pair_modifier[root:end])
+    by.pair_modifier[root:end] = np.dot(by_pair.T, parts.pair_head[root:end])
+
+
+class Ends(NamedTuple):
+    """The rows of states at both ends of arcs, and the rows of the distances between them."""
+
+    heads: Longs
+    modifiers: Longs
+    distances: Longs
 
 
 def by_relations(
     p: Parameters,
     states: Singles,
-    heads: Longs,
+    ends: Ends,
     hidden: Singles,
     by_score: Singles,
     out: Gradients,
     by_states: Singles,
 ) -> None:
-    """Add derivatives by e, given those by relations' scores before the softmax."""
-    out["relation.out"] += hidden.T @ by_score
-    out["relation.bias"] += by_score.sum(axis=0)
+    """Add derivatives by states, given those by relations' scores before the softmax."""
+    out["relation.out"] = hidden.T @ by_score
+    out["relation.bias"] = by_score.sum(axis=0)
     by = (by_score @ p["relation.out"].T) * (hidden > 0)
-    out["relation.head"] += states[heads].T @ by
-    out["relation.modifier"] += states[1:].T @ by
-    rows = [distance_row(head, m) for m, head in enumerate(heads, start=1)]
-    np.add.at(out["relation.distance"], rows, by)
-    np.add.at(by_states, heads, by @ p["relation.head"].T)
-    by_states[1:] += by @ p["relation.modifier"].T
+    out["relation.head"] = states[ends.heads].T @ by
+    out["relation.modifier"] = states[ends.modifiers].T @ by
+    out["relation.distance"] = np.zeros((N_DISTANCES, by.shape[1]), np.float32)
+    add_rows(out["relation.distance"], ends.distances, by)
+    add_rows(by_states, ends.heads, by @ p["relation.head"].T)
+    add_rows(by_states, ends.modifiers, by @ p["relation.modifier"].T)
+
+
+@njit(cache=True, nogil=True)
+def add_rows(to: Singles, rows: Longs, values: Singles) -> None:
+    """Add each row of values to the row of `to` that `rows` names (np.add.at takes ten times as
+    long).
+    """
+    for k in range(len(rows)):
+        for a in range(values.shape[1]):
+            to[rows[k], a] += values[k, a]

@@ -1,14 +1,16 @@
 """A small network over the words of a sentence: scores of arcs, of relations and of tags.
 
     x_m          table rows of the word's facts, and its eigenword
-    c, d, e      three layers; each sees two neighbours on either side, and adds to the one before
-    tags         softmax over c: what the parser knows of a tag, it knows by c
-    s(h, m)      v · relu(A e_h + B e_m + distance row + Σ_{words between} C e)
+    a_m          relu of W x over the word and its neighbours
+    c, d         layers that read the sentence in both directions (recurrence.py); each adds to the
+                 one before
+    tags         softmax over the first of these: what the parser knows of a tag, it knows by it
+    s(h, m)      (P e_h) · (Q e_m) + v · relu(A e_h + B e_m + distance row + Σ_{words between} C e)
     relation     softmax of V relu(F e_h + G e_m + distance row)
 
-The arcs' scores are those of a conditional random field over projective trees: `eisner.marginals`.
-The root is word 0, with a learned e_0. Sentences stand one behind the other in all matrices, PAD
-rows of zeros between them.
+e is the last layer. The arcs' scores are those of a conditional random field over projective trees:
+`eisner.marginals`. The root is word 0, with a learned e_0. Sentences stand one behind the other in
+all matrices, PAD rows between them; the last of these is the root's.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,13 +19,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
+from lpcfg.dependencies import recurrence
 from lpcfg.dependencies.inputs import FACTS
 from lpcfg.grammar.tables import Doubles, Longs, Singles
 
 Parameters = Mapping[str, Singles]
-PAD = 2
-LAYERS = 3
+PAD = 1
 WINDOW = 2 * PAD + 1
+LAYERS = 3
+"""The window's layer, and those that read in both directions."""
+TAG_LAYER = 1
 DISTANCES = np.array([1, 2, 3, 4, 5, 7, 10, 15, 20, 30], np.int64)
 """Lower bounds of the buckets of distances; every bucket has a row for either direction."""
 N_DISTANCES = 2 * (len(DISTANCES) + 1)
@@ -32,11 +37,14 @@ WIDTHS = {"word": 48, "end2": 16, "end3": 32, "end4": 32, "start3": 16, "shape":
 
 
 class Sizes(NamedTuple):
-    """Widths of layers, of an arc's and of a relation's hidden vector; numbers of classes."""
+    """Widths of layers, of an arc's and of a relation's hidden vector, of the vectors whose
+    products score pairs; numbers of classes.
+    """
 
     layer: int
     arc: int
     relation: int
+    pair: int
     relations: int
     tags: int
 
@@ -46,8 +54,8 @@ class Batch(NamedTuple):
 
     rows: Longs
     mask: Singles
-    first: tuple[int, ...]
-    length: tuple[int, ...]
+    first: Longs
+    length: Longs
 
 
 def initial(rows: Mapping[str, int], vector: int, sizes: Sizes, seed: int) -> dict[str, Singles]:
@@ -63,11 +71,12 @@ def initial(rows: Mapping[str, int], vector: int, sizes: Sizes, seed: int) -> di
     for fact in FACTS:
         result[f"table.{fact}"] = drawn(rows[fact], WIDTHS[fact], scale=0.1)
         result[f"table.{fact}"][0] = 0
-    width, layer = vector + sum(WIDTHS.values()), sizes.layer
-    for k in range(LAYERS):
-        n = WINDOW * (width if k == 0 else layer)
-        result[f"layer{k}.weight"] = drawn(n, layer, scale=float(np.sqrt(2 / n)))
-        result[f"layer{k}.bias"] = np.zeros(layer, np.float32)
+    layer, n = sizes.layer, WINDOW * (vector + sum(WIDTHS.values()))
+    result["layer0.weight"] = drawn(n, layer, scale=float(np.sqrt(2 / n)))
+    result["layer0.bias"] = np.zeros(layer, np.float32)
+    for k in range(1, LAYERS):
+        result[f"layer{k}.weight"] = drawn(layer, 3 * layer, scale=layer**-0.5)
+        result[f"layer{k}.bias"] = recurrence.first_bias(layer)
     result["root"] = drawn(layer, scale=0.3)
     for name, out in (("arc", sizes.arc), ("relation", sizes.relation)):
         for side in ("head", "modifier"):
@@ -75,6 +84,8 @@ def initial(rows: Mapping[str, int], vector: int, sizes: Sizes, seed: int) -> di
         result[f"{name}.distance"] = drawn(N_DISTANCES, out, scale=0.1)
     result["arc.between"] = drawn(layer, sizes.arc, scale=0.3 * layer**-0.5)
     result["arc.out"] = drawn(sizes.arc, scale=0.1)
+    for side in ("head", "modifier"):
+        result[f"pair.{side}"] = drawn(layer, sizes.pair, scale=0.5 * layer**-0.5)
     result["relation.out"] = drawn(sizes.relation, sizes.relations, scale=sizes.relation**-0.5)
     result["relation.bias"] = np.zeros(sizes.relations, np.float32)
     result["tag.out"] = drawn(layer, sizes.tags, scale=layer**-0.5)
@@ -84,17 +95,20 @@ def initial(rows: Mapping[str, int], vector: int, sizes: Sizes, seed: int) -> di
 
 def batch_of(sentences: Sequence[Longs]) -> Batch:
     """Put rows of facts of several sentences into one matrix."""
-    lengths = tuple(len(rows) for rows in sentences)
-    first, at = [], PAD
-    for length in lengths:
-        first.append(at)
-        at += length + PAD
-    rows = np.zeros((at, len(FACTS) + 1), np.int64)
-    mask = np.zeros(at, np.float32)
-    for start, one in zip(first, sentences, strict=True):
+    length = np.array([len(rows) for rows in sentences], np.int64)
+    first = PAD + np.cumsum(length + PAD) - (length + PAD)
+    rows = np.zeros((PAD + int((length + PAD).sum()), len(FACTS) + 1), np.int64)
+    mask = np.zeros((len(rows), 1), np.float32)
+    for start, one in zip(first.tolist(), sentences, strict=True):
         rows[start : start + len(one)] = one
         mask[start : start + len(one)] = 1
-    return Batch(rows, mask, tuple(first), lengths)
+    return Batch(rows, mask, first, length)
+
+
+def places(batch: Batch) -> Longs:
+    """Return the rows of all words of a batch."""
+    rows: Longs = np.flatnonzero(batch.mask[:, 0])
+    return rows
 
 
 def windows(x: Singles) -> Singles:
@@ -113,39 +127,55 @@ def inputs(p: Parameters, rows: Longs, vectors: Singles) -> Singles:
     return np.concatenate([vectors, *parts], axis=1)
 
 
+def gates(p: Parameters, k: int, below: Singles) -> Singles:
+    """Compute what layer k, which reads in both directions, needs of every row."""
+    result: Singles = below @ p[f"layer{k}.weight"]
+    result += p[f"layer{k}.bias"]
+    np.tanh(result, out=result)
+    return result
+
+
 def encoded(p: Parameters, batch: Batch, vectors: Singles) -> tuple[Singles, Singles]:
-    """Compute c and e of every row."""
-    below = inputs(p, batch.rows, vectors)
-    first: Singles = below
-    for k in range(LAYERS):
-        above = np.maximum(windows(below) @ p[f"layer{k}.weight"] + p[f"layer{k}.bias"], 0)
-        if k:
-            above += below
-        above *= batch.mask[:, None]
-        below = above
-        first = above if k == 0 else first
-    return first, below
+    """Compute the layer of tags and the last one; in this, the root stands before each
+    sentence.
+    """
+    seen = windows(inputs(p, batch.rows, vectors))
+    state = np.maximum(seen @ p["layer0.weight"] + p["layer0.bias"], 0) * batch.mask
+    of_tags = state
+    for k in range(1, LAYERS):
+        _, read = recurrence.read(gates(p, k, state), batch.first, batch.length)
+        state = state + read
+        of_tags = state if k == TAG_LAYER else of_tags
+    return of_tags, with_root(p, batch, state)
+
+
+def with_root(p: Parameters, batch: Batch, last: Singles) -> Singles:
+    """Return the states of words, and the root's before each sentence."""
+    states = last.copy()
+    states[batch.first - 1] = p["root"]
+    return states
 
 
 class ArcParts(NamedTuple):
-    """The summands of an arc's hidden vector; `before[j]` sums C e of words 1 … j − 1."""
+    """The summands of arcs' hidden vectors, and the factors of their pairs, a row for a state."""
 
     head: Singles
     modifier: Singles
-    before: Singles
+    between: Singles
+    pair_head: Singles
+    pair_modifier: Singles
     distance: Singles
     out: Singles
 
 
-def arc_parts(p: Parameters, words: Singles) -> tuple[Singles, ArcParts]:
-    """Compute e of the root and the words of one sentence, and the parts of its arcs."""
-    states = np.concatenate([p["root"][None], words])
-    between = np.zeros((len(states) + 1, p["arc.between"].shape[1]), np.float32)
-    np.cumsum(states[1:] @ p["arc.between"], axis=0, out=between[2:])
-    return states, ArcParts(
+def arc_parts(p: Parameters, states: Singles) -> ArcParts:
+    """Compute the parts of all arcs among these states."""
+    return ArcParts(
         states @ p["arc.head"],
         states @ p["arc.modifier"],
-        between,
+        states @ p["arc.between"],
+        states @ p["pair.head"],
+        states @ p["pair.modifier"],
         p["arc.distance"],
         p["arc.out"],
     )
@@ -157,34 +187,55 @@ def distance_row(h: int, m: int) -> Any:
     return 2 * np.searchsorted(DISTANCES, abs(h - m), side="right") + (1 if m > h else 0)
 
 
+@njit(cache=True, nogil=True)
+def summed(between: Singles) -> Any:
+    """Return the sums of the rows of words 1 … j − 1, for j up to the last word."""
+    n, width = len(between) - 1, between.shape[1]
+    before = np.zeros((n + 2, width), np.float32)
+    for j in range(1, n + 1):
+        for a in range(width):
+            before[j + 1, a] = before[j, a] + between[j, a]
+    return before
+
+
 @njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"}, error_model="numpy")
-def arc_scores(parts: ArcParts) -> Any:
-    """Compute s(h, m) of all arcs. Pairs that are no arcs have a score below all others."""
-    n, width = len(parts.head) - 1, len(parts.out)
-    score = np.full((n + 1, n + 1), -1e30)
-    for h in range(n + 1):
-        for m in range(1, n + 1):
+def arc_scores(parts: ArcParts, first: int, length: int) -> Any:
+    """Compute s(h, m) of all arcs of the sentence whose first word is in row `first`.
+
+    Pairs that are no arcs have a score below all others.
+    """
+    root, end = first - 1, first + length
+    before = summed(parts.between[root:end])
+    pairs = np.dot(parts.pair_head[root:end], parts.pair_modifier[root:end].T)
+    score = np.full((length + 1, length + 1), -1e30)
+    for h in range(length + 1):
+        for m in range(1, length + 1):
             if h == m:
                 continue
             low, high = min(h, m), max(h, m)
             near = parts.distance[distance_row(h, m)]
-            head, modifier = parts.head[h], parts.modifier[m]
-            upto, since = parts.before[high], parts.before[low + 1]
+            head, modifier = parts.head[root + h], parts.modifier[root + m]
+            upto, since = before[high], before[low + 1]
             total = np.float32(0)
-            for a in range(width):
+            for a in range(len(near)):
                 hidden = head[a] + modifier[a] + near[a] + upto[a] - since[a]
                 total += parts.out[a] * max(hidden, np.float32(0))
-            score[h, m] = total
+            score[h, m] = total + pairs[h, m]
     return score
 
 
-def relation_hidden(p: Parameters, states: Singles, heads: Longs) -> Singles:
-    """Return the hidden vector of the arc to every word of a sentence, given the heads."""
-    m = np.arange(1, len(states))
-    far = 2 * np.searchsorted(DISTANCES, np.abs(heads - m), side="right") + (m > heads)
-    hidden: Singles = states[heads] @ p["relation.head"]
-    hidden += states[1:] @ p["relation.modifier"]
-    hidden += p["relation.distance"][far]
+def distance_rows(heads: Longs, modifiers: Longs) -> Longs:
+    """Return the rows of the distances from heads to modifiers."""
+    far = np.searchsorted(DISTANCES, np.abs(heads - modifiers), side="right")
+    rows: Longs = 2 * far + (modifiers > heads)
+    return rows
+
+
+def relation_hidden(p: Parameters, heads: Singles, modifiers: Singles, distances: Longs) -> Singles:
+    """Return the hidden vectors of arcs, given the states at both ends and rows of distances."""
+    hidden: Singles = heads @ p["relation.head"]
+    hidden += modifiers @ p["relation.modifier"]
+    hidden += p["relation.distance"][distances]
     np.maximum(hidden, 0, out=hidden)
     return hidden
 

@@ -21,6 +21,7 @@ from lpcfg.dependencies.network import (
     arc_parts,
     arc_scores,
     batch_of,
+    distance_rows,
     encoded,
     log_shares,
     relation_hidden,
@@ -151,8 +152,7 @@ class DependencyParser:
         if not arcs.is_projective:
             return -np.inf
         [score] = self.arc_scores([words])
-        total = score[list(heads), np.arange(1, len(words) + 1)].sum()
-        return float(total - eisner.inside(score)[2])
+        return _log_share(score, np.array(heads, np.int64), eisner.inside(score)[2])
 
     def tree_probability(self, arcs: Arcs) -> dict[str, Any]:
         """Compute log p(tree | sentence), and log |p(words | topology)| with its sign if the model
@@ -188,18 +188,18 @@ class DependencyParser:
 
     def _of_batch(self, batch: Batch, stop: Stop | None) -> Iterator["_Computed"]:
         vectors = self.model.inputs.dense[batch.rows[:, -1]]
-        layers = [(p, *encoded(p, batch, vectors)) for p in self.model.members]
-        for first, length in zip(batch.first, batch.length, strict=True):
+        computed = [(p, *encoded(p, batch, vectors)) for p in self.model.members]
+        parts = [arc_parts(p, states) for p, _, states in computed]
+        tags = np.mean(
+            [log_shares(c @ p["tag.out"] + p["tag.bias"]) for p, c, _ in computed], axis=0
+        )
+        for first, length in zip(batch.first.tolist(), batch.length.tolist(), strict=True):
             if stop is not None:
                 stop.check()
+            score = np.mean([arc_scores(one, first, length) for one in parts], axis=0)
             words = slice(first, first + length)
-            parts = [(p, c[words], *arc_parts(p, e[words])) for p, c, e in layers]
-            score = np.mean([arc_scores(arcs) for *_, arcs in parts], axis=0)
-            tags = np.mean(
-                [log_shares(c @ p["tag.out"] + p["tag.bias"]) for p, c, *_ in parts], axis=0
-            )
-            states = [(p, states) for p, _, states, _ in parts]
-            yield _Computed(score * self.model.sharpness, tags, states)
+            of_members = [(p, states[first - 1 : words.stop]) for p, _, states in computed]
+            yield _Computed(score * self.model.sharpness, tags[words], of_members)
 
     def _read_out(self, sentence: Sentence, found: "_Computed") -> ParsedArcs:
         words = tuple(sentence.tokens)
@@ -222,7 +222,7 @@ class DependencyParser:
             tuple(of_head.tolist()),
             tuple((of_head * of_label).tolist()),
             tuple(of_tag.max(axis=1).tolist()),
-            float(found.score[heads, m].sum() - log_z),
+            _log_share(found.score, heads, log_z),
             sentence.text,
         )
 
@@ -232,10 +232,12 @@ class DependencyParser:
 
         The root's word has the relation `root` and no other word has.
         """
+        distances = distance_rows(heads, np.arange(1, len(heads) + 1))
         score = np.mean(
             [
                 log_shares(
-                    relation_hidden(p, states, heads) @ p["relation.out"] + p["relation.bias"]
+                    relation_hidden(p, states[heads], states[1:], distances) @ p["relation.out"]
+                    + p["relation.bias"]
                 )
                 for p, states in found.states
             ],
@@ -248,6 +250,12 @@ class DependencyParser:
         score = np.exp(score - np.logaddexp.reduce(score, axis=1)[:, None])
         best = score.argmax(axis=1)
         return tuple(names[k] for k in best), score.max(axis=1)
+
+
+def _log_share(score: Doubles, heads: Longs, log_z: float) -> float:
+    """Compute log p of a tree. Rounding may put that of a sure one above 0 by some 1e-14."""
+    total = score[heads, np.arange(1, len(heads) + 1)].sum()
+    return min(float(total - log_z), 0.0)
 
 
 def check_plain(sentence: Sentence, pointer: str) -> None:
