@@ -69,7 +69,7 @@ def forward(
     kept = [dropped(x.shape, share, random)]
     seen = [windows(x * kept[0])]
     read = np.maximum(seen[0] @ p["layer0.weight"] + p["layer0.bias"], 0)
-    found, cells, states = [read], [read], []
+    found, cells, states = [read], [read], list[Singles]()
     for k in range(LAYERS):
         if k:
             found.append(gates(p, k, states[-1]))
@@ -213,7 +213,7 @@ def by_relations(
     """Add derivatives by states, given those by relations' scores before the softmax."""
     out["relation.out"] = hidden.T @ by_score
     out["relation.bias"] = by_score.sum(axis=0)
-    by = (by_score @ p["relation.out"].T) * (hidden > 0)
+    by: Singles = (by_score @ p["relation.out"].T) * (hidden > 0)
     out["relation.head"] = states[ends.heads].T @ by
     out["relation.modifier"] = states[ends.modifiers].T @ by
     out["relation.distance"] = np.zeros((N_DISTANCES, by.shape[1]), np.float32)
