@@ -7,6 +7,7 @@ import pytest
 
 from lpcfg.cli import main
 from lpcfg.dependencies import conllu
+from lpcfg.dependencies.arcs import Arcs
 from tests.dependencies import small
 
 TRAIN = ("--epochs", "3", "--members", "1", "--workers", "1")
@@ -108,6 +109,36 @@ def test_bad_files_end_with_their_line(
         code, out, err = run(capsys, "dep", command, "dep", str(bad), *where)
         assert (code, out) == (1, "")
         assert expected in err
+
+
+def test_crossing_arcs_and_single_words_are_evaluated(
+    store: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    crossing = Arcs(("a", "b", "c", "d"), (0, 4, 1, 1), ("root", *["dep"] * 3), ("X|X",) * 4)
+    single = Arcs(("Go",), (0,), ("root",), ("VERB|VB",))
+    assert not crossing.is_projective
+    odd = tmp_path / "odd.conllu"
+    odd.write_text(small.as_conllu([crossing, single]), encoding="utf-8")
+    where = ("--json", "--store", str(store / "store"))
+    code, out, _ = run(capsys, "dep", "evaluate", "dep", str(odd), *where)
+    scores = json.loads(out)
+    assert (code, scores["sentences"], scores["words"]) == (0, 2, 5)
+    assert 20 <= scores["uas"] < 100  # the root of one word is right, no crossing tree is found
+    code, out, _ = run(capsys, "dep", "tree-probability", "dep", str(odd), *where)
+    told = [json.loads(line)["conditional_log_probability"] for line in out.splitlines()]
+    assert told == [None, pytest.approx(0.0, abs=1e-9)]
+
+
+def test_crossing_arcs_to_learn_from_are_lifted_and_counted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    crossing = Arcs(("a", "b", "c", "d"), (0, 4, 1, 1), ("root", *["dep"] * 3), ("X|X",) * 4)
+    file = tmp_path / "train.conllu"
+    file.write_text(small.as_conllu([*small.sentences(8, 0), crossing]), encoding="utf-8")
+    options = ("--epochs", "1", "--members", "1", "--store", str(tmp_path / "store"))
+    code, _, err = run(capsys, "dep", "train", str(file), "--name", "odd", *options)
+    assert code == 0
+    assert "1 of 9 trees were not projective: 1 arcs lifted" in err
 
 
 def test_a_model_of_the_other_kind_is_named(
