@@ -70,7 +70,7 @@ def train(
     ] = None,
     vectors: Annotated[int, typer.Option(min=1, help="Words that keep their vectors.")] = 30_000,
     members: Annotated[int, typer.Option(min=1, help="Networks whose scores are averaged.")] = 2,
-    epochs: Annotated[int, typer.Option(min=1, help="Passes over the sentences.")] = 10,
+    epochs: Annotated[int, typer.Option(min=1, help="Passes over the sentences.")] = 6,
     licence: Annotated[
         str, typer.Option(help="Licence of the trees, for the model's card.")
     ] = "not stated",
