@@ -69,7 +69,7 @@ def train(
         ),
     ] = None,
     vectors: Annotated[int, typer.Option(min=1, help="Words that keep their vectors.")] = 30_000,
-    members: Annotated[int, typer.Option(min=1, help="Networks whose scores are averaged.")] = 2,
+    members: Annotated[int, typer.Option(min=1, help="Networks whose scores are averaged.")] = 3,
     epochs: Annotated[int, typer.Option(min=1, help="Passes over the sentences.")] = 6,
     licence: Annotated[
         str, typer.Option(help="Licence of the trees, for the model's card.")

@@ -37,7 +37,7 @@ class Config:
     """The settings of `train`."""
 
     settings: Settings = field(default_factory=Settings)
-    members: int = 2
+    members: int = 3
     vectors: int = 30_000
     """The most frequent words that keep their eigenwords"""
     seed: int = 0
