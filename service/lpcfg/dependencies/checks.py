@@ -75,7 +75,7 @@ def _shapes(
 
 
 def _check_scores(parts: Parts, prefix: str, largest: float) -> None:
-    """Refuse parameters with which the score of an arc, a relation or a tag may overflow.
+    """Refuse parameters with which a gate or the score of an arc, a relation or a tag may overflow.
 
     A bound goes up through the layers: the largest number below times the largest sum of absolute
     weights of a column.
@@ -98,6 +98,7 @@ def _check_scores(parts: Parts, prefix: str, largest: float) -> None:
     pairs = parts.tensors[prefix + "pair.head"].shape[1]
     hidden["arc"] += WORDS * state * sums("arc.between")
     scores = {
+        **{f"layer{k}.weight": state * sums(f"layer{k}.weight") for k in range(1, LAYERS)},
         "arc.out": hidden["arc"] * sums("arc.out"),
         "pair.head": state**2 * sums("pair.head") * sums("pair.modifier") * pairs,
         "relation.out": hidden["relation"] * sums("relation.out"),
