@@ -18,7 +18,7 @@ COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --gen
              --no-header --no-emit-index-url --no-emit-find-links --no-annotate
 
 .DEFAULT_GOAL := help
-.PHONY: help setup dev run test check format coverage pythons browser lock clean
+.PHONY: help setup dev run test check format bench coverage pythons browser lock clean
 
 help:  ## this list
 	@sed -n 's/^\([a-z]*\):.*##/\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -46,6 +46,12 @@ format: dev  ## rewrite the code as check wants it
 
 coverage: dev  ## branch coverage, line by line
 	$(BIN)/python -m pytest -q -n 2 -m "not load" --cov --cov-report=term-missing $(PYTEST)
+
+BASE     ?= 002aed7
+TREEBANK ?= ../shared/data/craft/dev.mrg
+
+bench: dev  ## speed against an earlier commit (BASE, TREEBANK: Penn brackets), as ratios in one run
+	$(BIN)/python -m benchmarks.speed --base $(BASE) --treebank $(TREEBANK)
 
 pythons: dev  ## build the wheel and try it with every Python found, each in an environment of its own
 	rm -rf build dist

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from lpcfg.engine.pruned import fine, kernels
 from lpcfg.engine.pruned.coarse import Limits, Pruned, Thresholds, rules_by_children
+from lpcfg.engine.pruned.lanes import LANES
 from lpcfg.grammar.tables import Grammar, Singles
 from lpcfg.models.model import coarse_tables
 from tests.small_charts import (
@@ -237,10 +238,10 @@ def arrays(values: list[float]) -> Singles:
 @pytest.mark.parametrize("compiled", [True, False])
 @given(st.lists(finite, min_size=1, max_size=4))
 def test_rescaling_loses_nothing_but_denormal_bits(compiled: bool, values: list[float]) -> None:
-    vector = arrays(values)
+    vector = arrays(values + [0.0] * (LANES - len(values)))
     rescale = kernels._rescale if compiled else kernels._rescale.py_func
     before = vector.astype(np.float64)
-    exponent = rescale(vector)
+    exponent = rescale(vector, 0, LANES)
     after = vector.astype(np.float64)
     largest = np.abs(before).max()
     if exponent == 0:
@@ -256,17 +257,17 @@ def test_rescaling_loses_nothing_but_denormal_bits(compiled: bool, values: list[
 def test_a_contribution_to_an_outside_vector_is_scaled_to_its_exponent(compiled: bool) -> None:
     weigh = kernels._weigh if compiled else kernels._weigh.py_func
     down, fresh = np.zeros(1, np.int64), np.ones(1, np.bool_)
-    beta = arrays([0.0, 0.0])
-    assert weigh(0, 0.75, -300, beta, down, fresh) == 0.75  # the first one sets the exponent
+    beta, at = arrays([0.0, 0.0]), np.array([0, 2])
+    assert weigh(0, 0.75, -300, beta, at, down, fresh) == 0.75  # the first one sets the exponent
     assert (down[0], fresh[0]) == (-300, False)
     beta[:] = [1.0, -2.0]
-    assert weigh(0, 0.5, -303, beta, down, fresh) == 0.5 / 8
-    assert weigh(0, 0.5, -290, beta, down, fresh) == 0.5 * 1024
+    assert weigh(0, 0.5, -303, beta, at, down, fresh) == 0.5 / 8
+    assert weigh(0, 0.5, -290, beta, at, down, fresh) == 0.5 * 1024
     assert down[0] == -300
-    assert weigh(0, 0.5, -260, beta, down, fresh) == 0.5  # far larger: what was there shrinks
+    assert weigh(0, 0.5, -260, beta, at, down, fresh) == 0.5  # far larger: what was there shrinks
     assert down[0] == -260
     np.testing.assert_array_equal(beta, arrays([2.0**-40, -(2.0**-39)]))
-    assert float(weigh(0, 0.5, -(10**6), beta, down, fresh)) < 1e-300
+    assert float(weigh(0, 0.5, -(10**6), beta, at, down, fresh)) < 1e-300
 
 
 @pytest.mark.parametrize("compiled", [True, False])

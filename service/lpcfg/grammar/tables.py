@@ -91,6 +91,7 @@ from numpy.typing import NDArray
 
 from lpcfg.errors import GrammarError
 
+Shorts = NDArray[np.int16]
 Ints = NDArray[np.int32]
 Longs = NDArray[np.int64]
 Floats = NDArray[np.floating[Any]]

@@ -8,6 +8,8 @@ import math
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import accumulate
+from typing import NamedTuple
 
 import numpy as np
 
@@ -169,7 +171,7 @@ class Answers:
         )
 
     def _constituents(self, derivation: Derivation) -> list[Constituent]:
-        chart, place = self.posteriors.pruned.chart, places(self.sentence)
+        chart, extents = self.posteriors.pruned.chart, Extents.of(self.sentence)
         items = np.array(derivation.items)
         shares = iter(self.calibrated(self._shares(items)).tolist())
         found: list[Constituent] = []
@@ -181,10 +183,10 @@ class Answers:
             strict=True,
         )
         for symbol, start, end, is_word in spans:
-            between = place[start][0], place[end - 1][1]
-            span = start, end, *between, _text_between(self.sentence, start, end, *between)
             chain = self.labels.chains[symbol][: -1 if is_word else None]
-            found += [Constituent(label, *span, next(shares)) for label in chain]
+            if chain:
+                extent = extents.over(start, end)
+                found += [Constituent(label, start, end, *extent, next(shares)) for label in chain]
             if is_word:
                 next(shares)
         return found
@@ -339,7 +341,9 @@ class SpanTable:
 
 def as_words(sentence: Sentence) -> list[str]:
     """Return the caller's tokens as trees can hold them, so that scoring finds the same words."""
-    return [token.translate(_SPELLED_OUT) for token in sentence.tokens]
+    return [
+        token if token.isalnum() else token.translate(_SPELLED_OUT) for token in sentence.tokens
+    ]
 
 
 def places(sentence: Sentence) -> Sequence[tuple[int | None, int | None]]:
@@ -349,7 +353,7 @@ def places(sentence: Sentence) -> Sequence[tuple[int | None, int | None]]:
 
 def constituents_of(tree: Tree, sentence: Sentence) -> tuple[Constituent, ...]:
     """Return the constituents of a tree in pre-order, without probabilities."""
-    place = places(sentence)
+    extents = Extents.of(sentence)
     found: list[Constituent] = []
     word = 0
     for node in tree.nodes():
@@ -357,19 +361,33 @@ def constituents_of(tree: Tree, sentence: Sentence) -> tuple[Constituent, ...]:
             word += 1
         else:
             end = word + len(node.tokens())
-            between = place[word][0], place[end - 1][1]
-            text = _text_between(sentence, word, end, *between)
-            found.append(Constituent(node.label, word, end, *between, text, None))
+            found.append(Constituent(node.label, word, end, *extents.over(word, end), None))
     return tuple(found)
 
 
-def _text_between(
-    sentence: Sentence, start: int, end: int, start_char: int | None, end_char: int | None
-) -> str:
-    """Return the caller's text of some tokens, or the tokens themselves if they came without
-    text.
+class Extents(NamedTuple):
+    """Places of the tokens of a sentence in its text.
+
+    Tokens that came without a text have places in the line that they make with blanks between.
     """
-    if sentence.text is None or start_char is None or end_char is None:
-        return " ".join(sentence.tokens[start:end])
-    begin = sentence.start or 0
-    return sentence.text[start_char - begin : end_char - begin]
+
+    text: str
+    begin: Sequence[int]
+    end: Sequence[int]
+    first: int | None
+    """The place of the text in what the caller sent; None without a text."""
+
+    @classmethod
+    def of(cls, sentence: Sentence) -> "Extents":
+        if sentence.text is not None and sentence.offsets:
+            begin, end = zip(*sentence.offsets, strict=True)
+            return cls(sentence.text, begin, end, sentence.start or 0)
+        ends = list(accumulate((len(token) + 1 for token in sentence.tokens), initial=0))
+        return cls(" ".join(sentence.tokens), ends, [end - 1 for end in ends[1:]], None)
+
+    def over(self, start: int, end: int) -> tuple[int | None, int | None, str]:
+        """Return where some tokens begin and end in what the caller sent, and their text."""
+        begin, stop = self.begin[start], self.end[end - 1]
+        if self.first is None:
+            return None, None, self.text[begin:stop]
+        return begin, stop, self.text[begin - self.first : stop - self.first]

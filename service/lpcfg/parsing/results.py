@@ -8,7 +8,7 @@ if the model is; logs are natural.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from lpcfg.errors import InputError
 from lpcfg.trees.tree import Tree
@@ -96,8 +96,7 @@ class Options:
     rescore: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Token:
+class Token(NamedTuple):
     """A token with its tag in the best tree, and that tag's probability."""
 
     text: str
@@ -107,8 +106,7 @@ class Token:
     probability: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class Constituent:
+class Constituent(NamedTuple):
     """A labelled span of a tree, and the probability that it is right."""
 
     label: str

@@ -561,6 +561,7 @@ def _forms(words: Iterable[str], turns: Iterable[bool | None]) -> Iterator[str]:
         yield form
 
 
+@lru_cache(maxsize=1 << 14)
 def _form(word: str) -> str:
     """Return the form of a word that is no quotation mark: folded, composed, brackets spelled
     out.

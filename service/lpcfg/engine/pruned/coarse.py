@@ -149,7 +149,8 @@ def rules_by_children(tables: Tables) -> Rules:
     order = np.lexsort((rules[:, 0], rules[:, 2], rules[:, 1]))
     code = rules[order, 1].astype(np.int64) * n + rules[order, 2]
     distinct, first = np.unique(code, return_index=True)
-    pair = np.full((n, n), -1, np.int32)
+    smallest = np.int16 if len(distinct) < 1 << 15 else np.int32  # half the memory to look through
+    pair = np.full((n, n), -1, smallest)
     pair.ravel()[distinct] = np.arange(len(distinct))
     q = np.array([tables.dense(r).item() for r in order])
     # A grammar of one-word sentences has no pairs, but the kernel needs a largest size.

@@ -20,6 +20,7 @@ import numpy as np
 
 from lpcfg.engine.pruned import kernels
 from lpcfg.engine.pruned.coarse import Pruned
+from lpcfg.engine.pruned.lanes import in_blocks
 from lpcfg.grammar.tables import Doubles, Tables, frozen
 
 
@@ -56,20 +57,28 @@ class Posteriors:
 
 def relative(tables: Tables, coarse: Tables, weight: float = 1.0) -> Member:
     """Divide the tables by the coarse ones, in float32."""
-    q = np.array([coarse.dense(r).item() for r in range(coarse.grammar.n_rules)])
-    sizes = tables.terms * tables.states[tables.grammar.rules[:, 0]]
+    q = np.asarray(coarse.parent * coarse.left * coarse.right, np.float64)
     roots = np.repeat(np.asarray(coarse.c_one, np.float64), tables.states)
     c_one = np.divide(tables.c_one, roots, out=np.zeros(len(roots)), where=roots > 0)
-    parent_start, left_start, right_start = tables.side_start
+    sides = [
+        in_blocks(flat, start, tables.terms, tables.states[children], divisor)
+        for flat, start, children, divisor in zip(
+            (tables.parent, tables.left, tables.right),
+            tables.side_start,
+            tables.grammar.rules.T,
+            (q, np.ones(len(q)), np.ones(len(q))),
+            strict=True,
+        )
+    ]
     made = kernels.Fine(
         states=tables.states,
         terms=tables.terms,
-        parent_start=parent_start,
-        left_start=left_start,
-        right_start=right_start,
-        parent=frozen((tables.parent / np.repeat(q, sizes)).astype(np.float32)),
-        left=frozen(tables.left.astype(np.float32)),
-        right=frozen(tables.right.astype(np.float32)),
+        parent_start=sides[0][1],
+        left_start=sides[1][1],
+        right_start=sides[2][1],
+        parent=frozen(sides[0][0]),
+        left=frozen(sides[1][0]),
+        right=frozen(sides[2][0]),
         entry_start=tables.entry_offset,
         c_inf=frozen(tables.c_inf.astype(np.float32)),
         root_start=tables.root_offset,
@@ -116,11 +125,12 @@ def posteriors(pruned: Pruned, members: Sequence[Member]) -> Posteriors:
 
 def tree_ratio(chart: kernels.Chart, members: Sequence[Member], n: int) -> tuple[int, float]:
     """Compute p(tree) / coarse p(tree) as sign and log, from a chart that holds this tree alone."""
-    ones = np.ones(len(chart.symbol)), np.ones(len(chart.rule))
-    single = chart._replace(inside=ones[0], value=ones[1])
-    ratios = [
-        (*kernels.fine_pass(single, *ones, tables, n)[:2], weight) for tables, weight in members
-    ]
+    ones = np.ones(len(chart.symbol))
+    single = chart._replace(inside=ones, value=np.ones(len(chart.rule)))
+    ratios = []
+    for tables, weight in members:
+        found = kernels.fine_inside(single, ones, tables, n)
+        ratios.append((found.total, found.exponent, weight))
     finite = [one for one in ratios if math.isfinite(one[0])]
     return _mean(finite) if finite else (1, 0.0)
 

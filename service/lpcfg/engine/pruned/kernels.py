@@ -1,4 +1,4 @@
-"""The compiled loops: the only place with layout tricks.
+"""The compiled loops: with `lanes`, the only place with layout tricks.
 
 A pruned chart is a hypergraph. Its *items* are symbols over spans, cell by cell, bottom-up. Its
 *edges* are rules over two items, grouped by the item above, in the same order. One loop forward is
@@ -22,7 +22,9 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numba import njit
 
-from lpcfg.grammar.tables import Bools, Doubles, Ints, Longs, Singles
+from lpcfg.engine.pruned import lanes
+from lpcfg.engine.pruned.lanes import LANES
+from lpcfg.grammar.tables import Bools, Doubles, Ints, Longs, Shorts, Singles
 
 Kernel = TypeVar("Kernel", bound=Callable[..., Any])
 Numbers = TypeVar("Numbers", bound=np.ndarray[Any, Any])
@@ -57,7 +59,7 @@ class Rules(NamedTuple):
     rule, and best[p] is the largest q among them.
     """
 
-    pair: Ints
+    pair: Ints | Shorts
     pair_start: Ints
     best: Doubles
     parent: Ints
@@ -125,7 +127,10 @@ class Chart(NamedTuple):
 
 
 class Fine(NamedTuple):
-    """The tables of a member divided by the coarse ones: C / q, c∞, and c¹ / (c¹ of m = 1)."""
+    """The tables of a member divided by the coarse ones: C / q, c∞, and c¹ / (c¹ of m = 1).
+
+    Terms of rules are stored in blocks (see `lanes`).
+    """
 
     states: Ints
     terms: Ints
@@ -139,6 +144,23 @@ class Fine(NamedTuple):
     c_inf: Singles
     root_start: Longs
     c_one: Singles
+
+
+class Inside(NamedTuple):
+    """p(x) divided by the coarse p(x) as number and exponent of two, and what it is made of.
+
+    The vector α of item t is alpha[at[t] :] · 2 ** up[t]. The terms of edge e, applied to α of its
+    left and of its right child, are of_left[term_at[e] :] and of_right[term_at[e] :].
+    """
+
+    total: float
+    exponent: int
+    at: Longs
+    term_at: Longs
+    alpha: Singles
+    up: Longs
+    of_left: Singles
+    of_right: Singles
 
 
 @compiled(fastmath={"contract"})
@@ -212,6 +234,16 @@ def _room(array: Numbers, size: int) -> Numbers:
 
 
 @compiled()
+def _largest_of_rows(table: Doubles) -> Doubles:
+    """Return the largest number of every row, at least 0."""
+    result = np.zeros(len(table))
+    for i in range(len(table)):
+        for x in table[i]:
+            result[i] = max(result[i], x)
+    return result
+
+
+@compiled()
 def build_chart(rules: Rules, words: Words, left: Doubles, right: Doubles, bounds: Bounds) -> Chart:
     """Run the coarse inside pass (figure 5 with m = 1), and keep every edge it uses.
 
@@ -228,31 +260,33 @@ def build_chart(rules: Rules, words: Words, left: Doubles, right: Doubles, bound
     cell_end = np.zeros((n + 1, n + 1), np.int32)
     ends, n_ends = np.empty((n + 1, n + 1), np.int32), np.zeros(n + 1, np.int32)
     found = np.empty(symbols, np.int32)  # symbols found in this cell
-    outlook, score, first = np.empty(symbols), np.zeros(symbols), np.full(symbols, -1, np.int32)
+    score, first = np.zeros(symbols), np.full(symbols, -1, np.int32)
     # edges of this cell, each linked to the previous one of the same symbol
     new_rule, new_left = np.empty(256, np.int32), np.empty(256, np.int32)
     new_right, new_next = np.empty(256, np.int32), np.empty(256, np.int32)
     new_value = np.empty(256)
+    most_left, most_right = _largest_of_rows(left), _largest_of_rows(right)
     items, edges = 0, 0
     lead = np.ones(n + 1)  # the best estimate of any sequence of items from 0 to here
     pair, pair_start, best = rules.pair.ravel(), rules.pair_start, rules.best
     parent, q = rules.parent, rules.q
     most = (pair_start[1:] - pair_start[:-1]).max()
+    highest = 1.0
+    for x in best:
+        highest = max(highest, x)
     for k in range(1, n + 1):
         if bounds.stopped[0]:
             break
         lead[k], column = 0.0, items
         for i in range(k - 1, -1, -1):
             n_found, n_new = 0, 0
-            brightest = 0.0
-            for a in range(symbols):
-                outlook[a] = left[i, a] * right[k, a]
-                brightest = max(brightest, outlook[a])
+            to_left, to_right, brightest = left[i], right[k], most_left[i] * most_right[k]
             crowd = min(max((items - column) / _CROWD - 1.0, 0.0), 100.0)
             ahead = lead[k] / lead[i] if lead[i] > 0.0 else 1.0
             least = bounds.least * ahead * 256.0**crowd
             least_edge = least * _EDGE_SHARE
             negligible = least_edge / brightest if brightest > 0.0 else np.inf
+            hopeless = negligible / highest
             cell_start[i, k] = items
             cell_end[i, k] = items
             limit = bounds.cell[i, k]
@@ -280,15 +314,15 @@ def build_chart(rules: Rules, words: Words, left: Doubles, right: Doubles, bound
                 for b_item in range(cell_start[i, j], cell_end[i, j]):
                     row, b_inside = item_symbol[b_item] * symbols, inside[b_item]
                     for c_item in range(low, high):
-                        p = pair[row + item_symbol[c_item]]
-                        if p < 0:
-                            continue
                         both = b_inside * inside[c_item]
-                        if both * best[p] < negligible:
+                        if both < hopeless:
+                            continue
+                        p = pair[row + item_symbol[c_item]]
+                        if p < 0 or both * best[p] < negligible:
                             continue
                         for t in range(pair_start[p], pair_start[p + 1]):
                             a, value = parent[t], q[t] * both
-                            if value * outlook[a] < least_edge:
+                            if value * to_left[a] * to_right[a] < least_edge:
                                 continue
                             if limit >= 2 and not bounds.allowed[limit - 2, a]:
                                 continue
@@ -313,7 +347,7 @@ def build_chart(rules: Rules, words: Words, left: Doubles, right: Doubles, bound
                 edge_right, edge_value = _room(edge_right, size), _room(edge_value, size)
             for at in range(n_found):
                 a = found[at]
-                estimate = score[a] * outlook[a]
+                estimate = score[a] * to_left[a] * to_right[a]
                 if estimate >= least and score[a] > 0.0:
                     lead[k] = max(lead[k], lead[i] * estimate)
                     item_symbol[items], item_start[items], item_end[items] = a, i, k
@@ -438,26 +472,10 @@ def prune(
     return smaller, item_posterior[old], edge_posterior[old_edge]
 
 
-@compiled(fastmath={"reassoc", "contract", "nsz"})
-def _dot(x: Singles, y: Singles) -> np.float32:
-    total = np.float32(0.0)
-    for i in range(len(x)):
-        total += x[i] * y[i]
-    return total
-
-
-@compiled(fastmath={"reassoc", "contract", "nsz"})
-def _add(y: Singles, factor: np.float32, x: Singles) -> None:
-    for i in range(len(x)):
-        y[i] += factor * x[i]
-
-
 @compiled()
-def _rescale(vector: Singles) -> int:
-    """Scale the vector back towards 1 if it has drifted. Return the exponent taken out."""
-    largest = np.float32(0.0)
-    for x in vector:
-        largest = max(largest, abs(x))
+def _rescale(vectors: Singles, at: int, end: int) -> int:
+    """Scale vectors[at:end] back towards 1 if it has drifted. Return the exponent taken out."""
+    largest = lanes.largest(vectors, at, (end - at) // LANES)
     if largest == 0.0:
         return 0
     exponent = math.frexp(largest)[1]
@@ -466,8 +484,8 @@ def _rescale(vector: Singles) -> int:
     # in two steps, because 2 ** -exponent itself may be beyond float32
     half = exponent // 2
     first, second = np.float32(2.0**-half), np.float32(2.0 ** (half - exponent))
-    for i in range(len(vector)):
-        vector[i] = vector[i] * first * second
+    for i in range(at, end):
+        vectors[i] = vectors[i] * first * second
     return exponent
 
 
@@ -481,6 +499,79 @@ def _apart(number: float) -> tuple[float, int]:
 
 
 @compiled()
+def _two_to(exponent: int) -> float:
+    """Return a power of two; most exponents are 0, and those beyond 1000 change no sum."""
+    return 1.0 if exponent == 0 else math.ldexp(1.0, int(min(max(exponent, -1000), 1000)))
+
+
+@compiled()
+def fine_inside(chart: Chart, item_posterior: Doubles, fine: Fine, n: int) -> Inside:
+    """Compute the inside vectors α with the tensors (figures 4 and 5) on a pruned chart."""
+    symbol, _, _, entry, inside, edge_start, rule, left, right, value = chart
+    states, terms, parent_start, left_start, right_start = fine[:5]
+    of_rule_parent, of_rule_left, of_rule_right = fine.parent, fine.left, fine.right
+    items, edges = len(symbol), len(rule)
+    at, term_at = np.zeros(items + 1, np.int64), np.zeros(edges + 1, np.int64)
+    most = 1
+    for t in range(items):
+        at[t + 1] = at[t] + lanes.padded(states[symbol[t]])
+    for e in range(edges):
+        term_at[e + 1] = term_at[e] + lanes.padded(terms[rule[e]])
+        most = max(most, term_at[e + 1] - term_at[e])
+    alpha, up = np.zeros(at[items], np.float32), np.zeros(items, np.int64)
+    of_left = np.empty(term_at[edges], np.float32)
+    of_right, both = np.empty(term_at[edges], np.float32), np.empty(most, np.float32)
+    for t in range(items):
+        m_a = int(states[symbol[t]])
+        if entry[t] >= 0:
+            from_entry = fine.entry_start[entry[t]]
+            alpha[at[t] : at[t] + m_a] = fine.c_inf[from_entry : from_entry + m_a]
+            continue
+        largest = -(1 << 40)
+        for e in range(edge_start[t], edge_start[t + 1]):
+            _, own = _apart(value[e] / inside[t])
+            largest = max(largest, own + up[left[e]] + up[right[e]])
+        for e in range(edge_start[t], edge_start[t + 1]):
+            r, b, c, s = rule[e], left[e], right[e], term_at[e]
+            blocks = (term_at[e + 1] - s) // LANES
+            share, own = _apart(value[e] / inside[t])
+            weight = share * _two_to(own + up[b] + up[c] - largest)
+            m_b, m_c = states[symbol[b]], states[symbol[c]]
+            lanes.applied(of_rule_left, left_start[r], m_b, blocks, alpha, at[b], of_left, s)
+            lanes.applied(of_rule_right, right_start[r], m_c, blocks, alpha, at[c], of_right, s)
+            lanes.multiplied(of_left, s, of_right, s, blocks, both)
+            lanes.combined(of_rule_parent, parent_start[r], m_a, blocks, weight, both, alpha, at[t])
+        up[t] = largest + _rescale(alpha, at[t], at[t + 1])
+    total, exponent = _at_roots(chart, item_posterior, fine, n, at, alpha, up)
+    return Inside(total, exponent, at, term_at, alpha, up, of_left, of_right)
+
+
+@compiled()
+def _at_roots(
+    chart: Chart,
+    item_posterior: Doubles,
+    fine: Fine,
+    n: int,
+    at: Longs,
+    alpha: Singles,
+    up: Longs,
+) -> tuple[float, int]:
+    """Compute p(x) divided by the coarse p(x), as a number and an exponent of two."""
+    first = len(chart.symbol)
+    exponent, total = -(1 << 40), 0.0
+    while first and chart.start[first - 1] == 0 and chart.end[first - 1] == n:
+        first -= 1
+        exponent = max(exponent, up[first] + _apart(item_posterior[first])[1])
+    for t in range(len(chart.symbol) - 1, first - 1, -1):
+        from_root, value = fine.root_start[chart.symbol[t]], 0.0
+        for i in range(fine.states[chart.symbol[t]]):
+            value += fine.c_one[from_root + i] * alpha[at[t] + i]
+        share, own = _apart(item_posterior[t])
+        total += share * value * _two_to(own + up[t] - exponent)
+    return (total, exponent) if total != 0.0 else (0.0, 0)
+
+
+@compiled()
 def fine_pass(
     chart: Chart, item_posterior: Doubles, edge_posterior: Doubles, fine: Fine, n: int
 ) -> tuple[float, int, Doubles, Doubles]:
@@ -489,93 +580,58 @@ def fine_pass(
     Return p(x) divided by the coarse p(x), as a number and an exponent of two, and the signed
     posterior μ / p(x) of every item and edge. If p(x) is zero, the posteriors are zero.
     """
-    items, edges = len(chart.symbol), len(chart.rule)
-    at = np.zeros(items + 1, np.int64)
-    for t in range(items):
-        at[t + 1] = at[t] + fine.states[chart.symbol[t]]
-    term_at = np.zeros(edges + 1, np.int64)
-    for e in range(edges):
-        term_at[e + 1] = term_at[e] + fine.terms[chart.rule[e]]
-    alpha, beta = np.zeros(at[items], np.float32), np.zeros(at[items], np.float32)
-    up, down = np.zeros(items, np.int64), np.zeros(items, np.int64)  # exponents of α and β
-    of_left = np.empty(term_at[edges], np.float32)
-    of_right = np.empty(term_at[edges], np.float32)
-    for t in range(items):
-        vector = alpha[at[t] : at[t + 1]]
-        if chart.entry[t] >= 0:
-            from_entry = fine.entry_start[chart.entry[t]]
-            vector[:] = fine.c_inf[from_entry : from_entry + len(vector)]
-            continue
-        largest = -(1 << 40)
-        for e in range(chart.edge_start[t], chart.edge_start[t + 1]):
-            _, own = _apart(chart.value[e] / chart.inside[t])
-            largest = max(largest, own + up[chart.left[e]] + up[chart.right[e]])
-        for e in range(chart.edge_start[t], chart.edge_start[t + 1]):
-            r, b, c = chart.rule[e], chart.left[e], chart.right[e]
-            share, own = _apart(chart.value[e] / chart.inside[t])
-            shift = max(own + up[b] + up[c] - largest, -1000)
-            weight = np.float32(share * 2.0**shift)
-            m_a, m_b, m_c = len(vector), at[b + 1] - at[b], at[c + 1] - at[c]
-            alpha_b, alpha_c = alpha[at[b] : at[b + 1]], alpha[at[c] : at[c + 1]]
-            i, j, k = fine.parent_start[r], fine.left_start[r], fine.right_start[r]
-            for s in range(term_at[e], term_at[e + 1]):
-                of_left[s] = _dot(fine.left[j : j + m_b], alpha_b)
-                of_right[s] = _dot(fine.right[k : k + m_c], alpha_c)
-                _add(vector, weight * of_left[s] * of_right[s], fine.parent[i : i + m_a])
-                i, j, k = i + m_a, j + m_b, k + m_c
-        up[t] = largest + _rescale(vector)
+    symbol, start, end, _, _, edge_start, rule, left, right, _ = chart
+    states, _, parent_start, left_start, right_start = fine[:5]
+    of_rule_parent, of_rule_left, of_rule_right = fine.parent, fine.left, fine.right
+    found = fine_inside(chart, item_posterior, fine, n)
+    total, exponent, at, term_at, alpha, up, of_left, of_right = found
+    items, edges = len(symbol), len(rule)
     item_ratio, edge_ratio = np.zeros(items), np.zeros(edges)
-    exponent, seen = -(1 << 40), False
-    for t in range(items - 1, -1, -1):
-        if chart.start[t] > 0 or chart.end[t] < n:
-            break
-        exponent = max(exponent, up[t] + _apart(item_posterior[t])[1])
-    total = 0.0
-    for t in range(items - 1, -1, -1):
-        if chart.start[t] > 0 or chart.end[t] < n:
-            break
-        from_root = fine.root_start[chart.symbol[t]]
-        vector = beta[at[t] : at[t + 1]]
-        vector[:] = fine.c_one[from_root : from_root + len(vector)]
-        at_root = _dot(vector, alpha[at[t] : at[t + 1]])
-        share, own = _apart(item_posterior[t])
-        total += share * at_root * 2.0 ** max(own + up[t] - exponent, -1000)
-        seen = True
-    if total == 0.0 or not seen:
+    if total == 0.0:
         return 0.0, 0, item_ratio, edge_ratio
+    beta, down = np.zeros(at[items], np.float32), np.zeros(items, np.int64)
+    above = np.empty(max(1, len(of_left)), np.float32)
+    both = np.empty(len(above), np.float32)
     fresh = np.ones(items, np.bool_)
     for t in range(items - 1, -1, -1):
-        outer = beta[at[t] : at[t + 1]]
-        down[t] += _rescale(outer)
+        m_a = int(states[symbol[t]])
+        if start[t] == 0 and end[t] == n:
+            from_root = fine.root_start[symbol[t]]
+            beta[at[t] : at[t] + m_a] = fine.c_one[from_root : from_root + m_a]
+        down[t] += _rescale(beta, at[t], at[t + 1])
+        at_item = lanes.dot(beta, at[t], alpha, at[t], (at[t + 1] - at[t]) // LANES)
         share, own = _apart(item_posterior[t])
-        shift = min(max(own + up[t] + down[t] - exponent, -1000), 1000)
-        item_ratio[t] = share * _dot(outer, alpha[at[t] : at[t + 1]]) * 2.0**shift / total
-        for e in range(chart.edge_start[t], chart.edge_start[t + 1]):
-            r, b, c = chart.rule[e], chart.left[e], chart.right[e]
-            m_a, m_b, m_c = len(outer), at[b + 1] - at[b], at[c + 1] - at[c]
-            i, j, k = fine.parent_start[r], fine.left_start[r], fine.right_start[r]
-            beta_b, beta_c = beta[at[b] : at[b + 1]], beta[at[c] : at[c + 1]]
+        item_ratio[t] = share * at_item * _two_to(own + up[t] + down[t] - exponent) / total
+        for e in range(edge_start[t], edge_start[t + 1]):
+            r, b, c, s = rule[e], left[e], right[e], term_at[e]
+            blocks = (term_at[e + 1] - s) // LANES
+            m_b, m_c = states[symbol[b]], states[symbol[c]]
             weight_b = edge_posterior[e] / item_posterior[b]
             weight_c = edge_posterior[e] / item_posterior[c]
-            b_factor = _weigh(b, weight_b, down[t] + up[c], beta_b, down, fresh)
-            c_factor = _weigh(c, weight_c, down[t] + up[b], beta_c, down, fresh)
-            value = 0.0
-            for s in range(term_at[e], term_at[e + 1]):
-                above = _dot(fine.parent[i : i + m_a], outer)
-                value += above * of_left[s] * of_right[s]
-                _add(beta_b, b_factor * above * of_right[s], fine.left[j : j + m_b])
-                _add(beta_c, c_factor * above * of_left[s], fine.right[k : k + m_c])
-                i, j, k = i + m_a, j + m_b, k + m_c
+            b_factor = _weigh(b, weight_b, down[t] + up[c], beta, at, down, fresh)
+            c_factor = _weigh(c, weight_c, down[t] + up[b], beta, at, down, fresh)
+            lanes.applied(of_rule_parent, parent_start[r], m_a, blocks, beta, at[t], above, 0)
+            lanes.multiplied(above, 0, of_left, s, blocks, both)
+            at_edge = lanes.dot(both, 0, of_right, s, blocks)
+            lanes.combined(of_rule_right, right_start[r], m_c, blocks, c_factor, both, beta, at[c])
+            lanes.multiplied(above, 0, of_right, s, blocks, both)
+            lanes.combined(of_rule_left, left_start[r], m_b, blocks, b_factor, both, beta, at[b])
             share, own = _apart(edge_posterior[e])
-            shift = min(max(own + up[b] + up[c] + down[t] - exponent, -1000), 1000)
-            edge_ratio[e] = share * value * 2.0**shift / total
+            shift = own + up[b] + up[c] + down[t] - exponent
+            edge_ratio[e] = share * at_edge * _two_to(shift) / total
     return total, exponent, item_ratio, edge_ratio
 
 
 @compiled()
 def _weigh(
-    child: int, weight: float, exponent: int, beta: Singles, down: Longs, fresh: Bools
-) -> np.float32:
+    child: int,
+    weight: float,
+    exponent: int,
+    beta: Singles,
+    at: Longs,
+    down: Longs,
+    fresh: Bools,
+) -> float:
     """Compute the factor that brings a contribution to a child's β to the child's own exponent."""
     share, own = _apart(weight)
     exponent += own
@@ -584,11 +640,11 @@ def _weigh(
         down[child] = exponent
     shift = exponent - down[child]
     if shift > _DRIFT:
-        for i in range(len(beta)):
-            beta[i] = np.float32(beta[i] * 2.0 ** max(-shift, -1000))
+        for i in range(at[child], at[child + 1]):
+            beta[i] = np.float32(beta[i] * _two_to(-shift))
         down[child] = exponent
         shift = 0
-    return np.float32(share * 2.0 ** max(shift, -1000))
+    return share * _two_to(shift)
 
 
 @compiled()

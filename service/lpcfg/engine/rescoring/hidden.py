@@ -56,6 +56,16 @@ def gathered(by_word: Singles, n: int, width: int) -> Singles:
     return sums
 
 
+@njit(cache=True, nogil=True, fastmath={"contract"})
+def plus_product(start: Singles, vector: Singles, table: Singles) -> Singles:
+    """Return start + vector · table; for so small a product, a library would start threads."""
+    out = start.copy()
+    for d in range(len(vector)):
+        for h in range(len(out)):
+            out[h] += vector[d] * table[d, h]
+    return out
+
+
 @njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
 def _score(base: Singles, one: Singles, other: Singles, weight: Singles) -> np.float32:
     total = np.float32(0.0)

@@ -22,7 +22,14 @@ from lpcfg.engine.pruned.kernels import Chart
 from lpcfg.engine.rescoring import chart as charts
 from lpcfg.engine.rescoring.domains import Domains
 from lpcfg.engine.rescoring.features import DOMAIN, N_CODES, PAD, TAG, sparse_scores
-from lpcfg.engine.rescoring.hidden import LENGTHS, POSITIONS, Hidden, gathered, hidden_scores
+from lpcfg.engine.rescoring.hidden import (
+    LENGTHS,
+    POSITIONS,
+    Hidden,
+    gathered,
+    hidden_scores,
+    plus_product,
+)
 from lpcfg.engine.rescoring.names import HeadTable, Rows, codes, names_of
 from lpcfg.errors import GrammarError
 from lpcfg.grammar.tables import Grammar, Ints, Longs, Singles
@@ -32,6 +39,8 @@ SUFFIX = 3
 """Letters of a suffix."""
 CACHED_WORDS = 100_000
 """Words whose codes are remembered."""
+CACHED_ROWS = 2_000
+"""Words whose rows of the hidden part are remembered: 17 MB in `en`, and most words of a text."""
 _BESIDE = codes(["before the first word", "after the last word"])
 
 
@@ -181,16 +190,36 @@ def padded_codes(words: Longs, tags: Longs, domain: int = 0) -> Longs:
     return result
 
 
-def by_word(hidden: Hidden, vectors: Singles, tags: Ints, suffixes: Longs) -> Singles:
-    """Return the rows of all positions of the words, and of what is beside the sentence, which has
-    neither vectors nor suffixes, and the last tag; (n + 2 PAD, POSITIONS · H)."""
-    rows = np.empty((len(tags) + 2 * PAD, hidden.word.shape[1]), np.float32)
-    rows[:PAD] = rows[-PAD:] = hidden.tag[-1] + hidden.suffix[0]
-    inner = rows[PAD:-PAD]
-    np.matmul(vectors, hidden.word, out=inner)
-    inner += hidden.tag[tags]
-    inner += hidden.suffix[suffixes]
-    return rows
+class WordRows:
+    """Rows of the hidden part for words; the part of a row that tags do not change is remembered."""
+
+    def __init__(self, hidden: Hidden, vectors: Vectors) -> None:
+        self._hidden, self._vectors = hidden, vectors
+        self._known: dict[tuple[int, int], Singles] = {}
+
+    def with_tags(self, facts: Longs, tags: Ints) -> Singles:
+        """Return the rows of all positions of the words, (n + 2 PAD, POSITIONS · H).
+
+        What is beside the sentence has neither vectors nor suffixes, and the last tag.
+        """
+        hidden = self._hidden
+        rows = np.empty((len(tags) + 2 * PAD, hidden.word.shape[1]), np.float32)
+        rows[:PAD] = rows[-PAD:] = hidden.tag[-1] + hidden.suffix[0]
+        inner = rows[PAD:-PAD]
+        np.take(hidden.tag, tags, axis=0, out=inner)
+        for at, key in enumerate(zip(facts[4].tolist(), facts[5].tolist(), strict=True)):
+            inner[at] += self._row(key)
+        return rows
+
+    def _row(self, key: tuple[int, int]) -> Singles:
+        known = self._known.get(key)
+        if known is None:
+            vector = self._vectors.take(np.array(key[1:]))[0]
+            known = plus_product(self._hidden.suffix[key[0]], vector, self._hidden.word)
+            if len(self._known) >= CACHED_ROWS:
+                self._known.clear()
+            self._known[key] = known
+        return known
 
 
 class Rescorer:
@@ -202,6 +231,9 @@ class Rescorer:
         self._tag_row = layer.rows.tags_of(grammar)
         self._rows = layer.rows.labels_of(grammar), layer.rows.rules_of(grammar)
         self._facts = WordFacts(layer.frequent, layer.suffixes, layer.vectors)
+        self._word_rows: WordRows | None = None
+        if layer.hidden is not None and layer.vectors is not None:
+            self._word_rows = WordRows(layer.hidden, layer.vectors)
 
     def rescored(self, found: Posteriors, words: Sequence[str]) -> Posteriors:
         """Return the layer's posteriors of items and edges, in place of the tensors'."""
@@ -219,9 +251,8 @@ class Rescorer:
         domain = 0 if layer.domains is None else layer.domains.code(facts)
         coded = padded_codes(facts, self._names.tag[seen.preterminal], domain)
         item, edge = sparse_scores(chart, (coded, seen.head), self._names, layer.weight)
-        if layer.hidden is not None and layer.vectors is not None:
-            vectors, tags = layer.vectors.take(facts[5]), self._tag_row[seen.preterminal]
-            rows = by_word(layer.hidden, vectors, tags, facts[4])
+        if layer.hidden is not None and self._word_rows is not None:
+            rows = self._word_rows.with_tags(facts, self._tag_row[seen.preterminal])
             sums = gathered(rows, facts.shape[1], layer.hidden.label.shape[1])
             others = hidden_scores(chart, seen.head, sums, layer.hidden, self._rows)
             half = np.float32(0.5)

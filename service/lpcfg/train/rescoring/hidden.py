@@ -207,7 +207,7 @@ def add_gradient(
 
 @njit(cache=True, nogil=True)
 def rows_of(words: Words, tables: Hidden) -> Singles:
-    """Return what `engine.rescoring.layer.by_word` does."""
+    """Return what `engine.rescoring.layer.WordRows.with_tags` does."""
     vectors, tags, suffixes = words
     n, beside = len(tags), len(tables.tag) - 1
     inner = np.dot(vectors, tables.word)
