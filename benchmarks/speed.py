@@ -95,9 +95,10 @@ class Side:
         return json.loads(line)
 
     def close(self) -> None:
+        """End the process by the end of its input."""
         assert self._process.stdin is not None
-        self._process.stdin.close()
-        self._process.wait()
+        with self._process:
+            self._process.stdin.close()
 
 
 def main() -> None:

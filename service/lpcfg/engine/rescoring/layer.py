@@ -191,7 +191,7 @@ def padded_codes(words: Longs, tags: Longs, domain: int = 0) -> Longs:
 
 
 class WordRows:
-    """Rows of the hidden part for words; the part of a row that tags do not change is remembered."""
+    """Rows of the hidden part for words. What tags do not change of a row is remembered."""
 
     def __init__(self, hidden: Hidden, vectors: Vectors) -> None:
         self._hidden, self._vectors = hidden, vectors
