@@ -366,7 +366,7 @@ def constituents_of(tree: Tree, sentence: Sentence) -> tuple[Constituent, ...]:
 
 
 class Extents(NamedTuple):
-    """Places of the tokens of a sentence in its text.
+    """Places of the tokens of a sentence in its text, and in what the caller sent, if known.
 
     Tokens that came without a text have places in the line that they make with blanks between.
     """
@@ -374,20 +374,20 @@ class Extents(NamedTuple):
     text: str
     begin: Sequence[int]
     end: Sequence[int]
-    first: int | None
-    """The place of the text in what the caller sent; None without a text."""
+    places: Sequence[tuple[int | None, int | None]]
 
     @classmethod
     def of(cls, sentence: Sentence) -> "Extents":
         if sentence.text is not None and sentence.offsets:
-            begin, end = zip(*sentence.offsets, strict=True)
-            return cls(sentence.text, begin, end, sentence.start or 0)
-        ends = list(accumulate((len(token) + 1 for token in sentence.tokens), initial=0))
-        return cls(" ".join(sentence.tokens), ends, [end - 1 for end in ends[1:]], None)
+            first = sentence.start or 0
+            begin = [start - first for start, _ in sentence.offsets]
+            end = [stop - first for _, stop in sentence.offsets]
+            return cls(sentence.text, begin, end, sentence.offsets)
+        begin = list(accumulate((len(token) + 1 for token in sentence.tokens), initial=0))
+        end = [stop - 1 for stop in begin[1:]]
+        return cls(" ".join(sentence.tokens), begin, end, places(sentence))
 
     def over(self, start: int, end: int) -> tuple[int | None, int | None, str]:
         """Return where some tokens begin and end in what the caller sent, and their text."""
-        begin, stop = self.begin[start], self.end[end - 1]
-        if self.first is None:
-            return None, None, self.text[begin:stop]
-        return begin, stop, self.text[begin - self.first : stop - self.first]
+        text = self.text[self.begin[start] : self.end[end - 1]]
+        return self.places[start][0], self.places[end - 1][1], text

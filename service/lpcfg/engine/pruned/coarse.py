@@ -152,7 +152,7 @@ def rules_by_children(tables: Tables) -> Rules:
     smallest = np.int16 if len(distinct) < 1 << 15 else np.int32  # half the memory to look through
     pair = np.full((n, n), -1, smallest)
     pair.ravel()[distinct] = np.arange(len(distinct))
-    q = np.array([tables.dense(r).item() for r in order])
+    q = np.asarray(tables.parent * tables.left * tables.right, np.float64)[order]
     # A grammar of one-word sentences has no pairs, but the kernel needs a largest size.
     ends = [len(order)] if len(order) else [0, 0]
     return Rules(
