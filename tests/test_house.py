@@ -90,10 +90,11 @@ INSIDE = {
         {"training"},
     ),
     "web": (
-        {"http.problems", "http.logs", "http.clients", "http.record"},
-        {"scheduling"},
+        {"http.problems", "http.logs", "http.clients", "scheduling.phases"},
+        {"http.record", "scheduling"},
+        {"http.traces"},
         {"http.keys", "served"},
-        {"metrics"},
+        {"metrics", "jobs"},
         {"state"},
         {"http"},
         {"endpoints"},
@@ -347,6 +348,8 @@ CALLED_FROM_OUTSIDE = {
     "_repr_svg_": "notebooks",
     "send_400_response": "uvicorn",
     "readinto": "io.BufferedReader",
+    "job_answers": "who imports lpcfg",
+    "delete_job": "who imports lpcfg",
     "setup": "dask.distributed",
     "dependencies_batch": "who imports lpcfg.client",
 }

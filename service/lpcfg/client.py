@@ -21,6 +21,7 @@ from itertools import islice
 from types import TracebackType
 from typing import Any, Self, TypeVar
 from urllib.parse import quote
+from uuid import uuid4
 
 import httpx
 from pydantic import BaseModel, ValidationError
@@ -30,6 +31,7 @@ from lpcfg.protocol.schemas import (
     BatchLine,
     DependenciesResponse,
     DependencyBatchLine,
+    JobAnswer,
     MarginalsResponse,
     ModelDetails,
     Models,
@@ -134,6 +136,23 @@ def _answer(answer: httpx.Response, kind: type[T]) -> T:
 
 def _model_path(name: str) -> str:
     return f"/v1/models/{quote(name, safe='')}"
+
+
+def _job_path(id: str, rest: str = "") -> str:
+    return f"/v1/jobs/{quote(id, safe='')}{rest}"
+
+
+class _Lines:
+    """Cuts the pieces of an answer into lines."""
+
+    def __init__(self, answer: httpx.Response) -> None:
+        self._answer = answer
+        self._rest = b""
+
+    def read(self, piece: bytes) -> Iterator[BatchLine]:
+        """Read the lines that end in this piece."""
+        *lines, self._rest = (self._rest + piece).split(b"\n")
+        return (_read(self._answer, line, BatchLine) for line in lines)
 
 
 def _lost(error: httpx.TransportError, attempts: int) -> ServiceError:
@@ -379,6 +398,44 @@ class Client(_Client):
             yield from _batch_answers(answer, kind, len(chunk), done)
             done += _BATCH
 
+    def submit(
+        self,
+        sentences: Iterable[OneSentence],
+        *,
+        k: int = 1,
+        objective: str = "max-rule",
+        rescore: bool = True,
+        model: str | None = None,
+    ) -> JobAnswer:
+        """Leave sentences to be parsed as a job, which the service keeps on its disk."""
+        parameters = _parse_options(k, objective, rescore, model)
+        headers = {"Idempotency-Key": uuid4().hex}  # so that a second attempt is the same job
+        body = _lines_of([_sentence(one) for one in sentences])
+        answer = self._send("POST", "/v1/jobs", content=body, params=parameters, headers=headers)
+        return _answer(answer, JobAnswer)
+
+    def job(self, id: str) -> JobAnswer:
+        """Return how far a job is."""
+        return _answer(self._send("GET", _job_path(id)), JobAnswer)
+
+    def job_answers(self, id: str, *, after: int = 0) -> Iterator[BatchLine]:
+        """Yield the answers of a job that are there, behind those of the first `after` lines."""
+        path, parameters = _job_path(id, "/answers"), {"after": after}
+        try:
+            with self._http.stream("GET", path, params=parameters) as answer:
+                if not answer.is_success:
+                    answer.read()
+                    _checked(answer)
+                lines = _Lines(answer)
+                for piece in answer.iter_bytes():
+                    yield from lines.read(piece)
+        except httpx.TransportError as error:
+            raise _lost(error, 1) from error
+
+    def delete_job(self, id: str) -> None:
+        """Stop a job if it is not done, and remove its answers."""
+        _checked(self._send("DELETE", _job_path(id)))
+
     def models(self) -> Models:
         """List the models that are served."""
         return _answer(self._send("GET", "/v1/models"), Models)
@@ -548,6 +605,47 @@ class AsyncClient(_Client):
             for line in _batch_answers(answer, kind, len(chunk), done):
                 yield line
             done += _BATCH
+
+    async def submit(
+        self,
+        sentences: Iterable[OneSentence],
+        *,
+        k: int = 1,
+        objective: str = "max-rule",
+        rescore: bool = True,
+        model: str | None = None,
+    ) -> JobAnswer:
+        """Leave sentences to be parsed as a job, which the service keeps on its disk."""
+        parameters = _parse_options(k, objective, rescore, model)
+        headers = {"Idempotency-Key": uuid4().hex}  # so that a second attempt is the same job
+        body = _lines_of([_sentence(one) for one in sentences])
+        answer = await self._send(
+            "POST", "/v1/jobs", content=body, params=parameters, headers=headers
+        )
+        return _answer(answer, JobAnswer)
+
+    async def job(self, id: str) -> JobAnswer:
+        """Return how far a job is."""
+        return _answer(await self._send("GET", _job_path(id)), JobAnswer)
+
+    async def job_answers(self, id: str, *, after: int = 0) -> AsyncIterator[BatchLine]:
+        """Yield the answers of a job that are there, behind those of the first `after` lines."""
+        path, parameters = _job_path(id, "/answers"), {"after": after}
+        try:
+            async with self._http.stream("GET", path, params=parameters) as answer:
+                if not answer.is_success:
+                    await answer.aread()
+                    _checked(answer)
+                lines = _Lines(answer)
+                async for piece in answer.aiter_bytes():
+                    for line in lines.read(piece):
+                        yield line
+        except httpx.TransportError as error:
+            raise _lost(error, 1) from error
+
+    async def delete_job(self, id: str) -> None:
+        """Stop a job if it is not done, and remove its answers."""
+        _checked(await self._send("DELETE", _job_path(id)))
 
     async def models(self) -> Models:
         """List the models that are served."""

@@ -153,6 +153,26 @@ class Settings(BaseSettings):
         description="work that may wait, in estimated seconds, before more is turned away",
     )
     batches: int = Field(8, ge=1, description="batches at once, of which one client may have half")
+    jobs_dir: Path | None = Field(
+        None,
+        description="folder that jobs are kept in, which replicas may share; without it there are "
+        "no jobs",
+    )
+    jobs: int = Field(64, ge=1, description="jobs kept at once, of which one client may have half")
+    job_bytes: int = Field(
+        64 << 20,
+        ge=1,
+        description="largest body of a job, in bytes; its answers take some 50 times as many",
+    )
+    job_hours: float = Field(
+        24.0,
+        gt=0,
+        allow_inf_nan=False,
+        description="time a job is kept after its last answer, in hours",
+    )
+    max_answer_bytes: int = Field(
+        16 << 20, ge=1, description="largest answer to one request, in bytes"
+    )
     cache_bytes: int = Field(
         16 << 20, ge=0, description="memory for answers given before; 0 keeps none"
     )
@@ -168,6 +188,11 @@ class Settings(BaseSettings):
     )
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         "info", description="lowest level that is logged; requests have the level info"
+    )
+    traces: Literal["none", "otlp"] = Field(
+        "none",
+        description="otlp sends traces to OpenTelemetry, as its own variables OTEL_* say; needs "
+        "lpcfg[otel]",
     )
     similarity_file: Path | None = Field(
         None, description="measure that /v1/similarity answers with; without it there is none"

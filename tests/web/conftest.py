@@ -83,9 +83,13 @@ def tagger(store: Path) -> str:
 
 
 @pytest.fixture(scope="session")
-def process(store: Path, measure: Path, tagger: str) -> Iterator[Process]:
+def process(
+    store: Path, measure: Path, tagger: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Process]:
     """Serve in a process of its own, which computes every answer anew."""
-    with Process("small", store, cache_bytes=0, similarity_file=measure, tagger=tagger) as running:
+    jobs = tmp_path_factory.mktemp("jobs")
+    settings = {"similarity_file": measure, "tagger": tagger, "jobs_dir": jobs, "jobs": 10_000}
+    with Process("small", store, cache_bytes=0, **settings) as running:
         yield running.ready()
 
 

@@ -287,6 +287,19 @@ def test_trees_have_limits_of_their_own(serve: Serve) -> None:
     assert (problems[3]["limit"], problems[3]["value"]) == (3, 4)
 
 
+def test_answers_have_a_limit(serve: Serve) -> None:
+    body = {"sentences": ["The dog slept."] * 20, "k": 3}
+    with serve(max_answer_bytes=10_000) as client:
+        told = client.post("/v1/parse", json=body).json()
+        assert (told["status"], told["limit"]) == (422, 10_000)
+        assert told["value"] > 10_000
+        few = {**body, "sentences": body["sentences"][:2]}
+        assert client.post("/v1/parse", json=few).status_code == 200
+        assert len(client.post("/v1/batch?k=3", content='"The dog slept."\n' * 20).text) > 10_000
+        asked = {"text": "The old man saw a cat in the house.", "threshold": 0}
+        assert client.post("/v1/marginals", json=asked).json()["limit"] == 10_000
+
+
 def test_bodies_are_limited_whether_they_say_their_length_or_not(serve: Serve) -> None:
     with serve(max_body_bytes=100) as client:
         headers = {"content-type": "application/json"}

@@ -4,6 +4,7 @@ http/observe.py             ids, traces, metrics, logs, protective headers
 ├── endpoints/compute.py    http/bodies.py → inputs.py → scheduling/work.py → tasks.py
 ├── endpoints/dependencies.py   dependency trees
 ├── endpoints/batch.py      the same for each line of a batch
+├── endpoints/jobs.py       lines to keep; runner.py answers them, as batch.py does
 ├── endpoints/similarity.py pairs of sentences
 ├── endpoints/tag.py        tags alone
 ├── endpoints/inference.py  the same as tensors, for clients of the Open Inference Protocol
@@ -25,9 +26,10 @@ from threadpoolctl import threadpool_limits
 from lpcfg.errors import SettingsError
 from lpcfg.settings import Settings
 from lpcfg.web.endpoints import compute as routes
-from lpcfg.web.endpoints import dependencies, inference, reference, similarity, status, tag
+from lpcfg.web.endpoints import dependencies, inference, jobs, reference, similarity, status, tag
 from lpcfg.web.endpoints.description import described
 from lpcfg.web.endpoints.files import page_routes
+from lpcfg.web.endpoints.runner import Runner
 from lpcfg.web.http import problems
 from lpcfg.web.http.bodies import GuardedRoute
 from lpcfg.web.http.observe import Observed
@@ -43,6 +45,8 @@ _OFFSETS = (
 )
 _ROUTERS = (
     routes.router,
+    jobs.guarded,
+    jobs.router,
     similarity.router,
     dependencies.router,
     tag.router,
@@ -116,10 +120,19 @@ async def _running(app: FastAPI) -> AsyncIterator[None]:
             raise
         loading = asyncio.create_task(service.load())
         loading.add_done_callback(service.loaded)
+        jobs = (
+            []
+            if service.jobs is None
+            else [asyncio.create_task(Runner(service, service.jobs).run())]
+        )
         try:
             yield
         finally:
-            loading.cancel()
+            for task in (loading, *jobs):
+                task.cancel()
+            await asyncio.gather(*jobs, return_exceptions=True)
             service.models.close()
             service.workers.close()
             service.reader.shutdown(wait=False)
+            if service.traces is not None:
+                service.traces.close()

@@ -23,6 +23,8 @@ from lpcfg.web.http.clients import Proxies
 from lpcfg.web.http.keys import Key, Keys
 from lpcfg.web.http.problems import Refused
 from lpcfg.web.http.record import Record, record_of
+from lpcfg.web.http.traces import Traces
+from lpcfg.web.jobs import Jobs
 from lpcfg.web.metrics import Metrics
 from lpcfg.web.scheduling.admission import Admission, Lane, cost_of_body, lane_of
 from lpcfg.web.scheduling.cache import Cache
@@ -33,7 +35,16 @@ from lpcfg.words.similarity import Similarity, comparison
 _log = structlog.get_logger("lpcfg.web")
 BATCHES = frozenset({"/v1/batch", "/v1/dependencies/batch"})
 """The paths whose bodies are lines, any number of them, answered while they come."""
+JOBS = "/v1/jobs"
 _DIGITS = 18  # of a Content-Length: an exabyte
+
+
+@dataclass(frozen=True)
+class Asker:
+    """Who asks: the owner of a key, if keys are asked for, and the record of the request."""
+
+    record: Record
+    key: Key | None = None
 
 
 @dataclass(eq=False)
@@ -48,6 +59,8 @@ class Service:
     keys: Keys | None
     admins: Keys | None
     proxies: Proxies
+    jobs: Jobs | None = None
+    traces: Traces | None = None
     similarity: Similarity | None = None
     """The measure of sentences' similarity, once it is loaded, if there is one."""
     reader: ThreadPoolExecutor = field(
@@ -88,6 +101,8 @@ class Service:
             None if keys is None else Keys(keys),
             None if admins is None else Keys(admins),
             Proxies(settings.proxies or ()),
+            Jobs.of(settings),
+            Traces.otlp() if settings.traces == "otlp" else None,
         )
         service.metrics.ready.set_function(lambda: service.ready)
         return service
@@ -147,6 +162,9 @@ class Service:
         self._check_ready()
         if scope["path"] in BATCHES:
             self.admission.check_batch(record.client)
+        elif scope["path"] == JOBS:
+            if self.jobs is not None:
+                self.jobs.check(record.client)
         else:
             length = headers.get("content-length", "")
             known = length.isdecimal() and len(length) < _DIGITS
@@ -197,7 +215,7 @@ class Service:
         if self.workers is None:
             raise Refused("starting", "expected running workers, got none: try again shortly")
         place = self.admission.enter(lane, record.client, estimate)
-        line = self.workers.submit(prepare, place, stop)
+        line = self.workers.submit(prepare, place, stop, record.phases)
         try:
             async with asyncio.timeout(self.settings.timeout_seconds):
                 return await line.done
@@ -211,16 +229,15 @@ class Service:
             record.worked += line.worked
             stop.cancel()
 
-    def charge(self, request: Request, tokens: int) -> None:
-        """Take so many tokens, which are an estimate, from the quota of a request's key."""
-        key: Key | None = request.state.key
-        if key is not None:
-            key.spend(tokens)
-            record_of(request.scope).charged += tokens
+    def charge(self, asker: Asker, tokens: int) -> None:
+        """Take so many tokens, which are an estimate, from the quota of the asker's key."""
+        if asker.key is not None:
+            asker.key.spend(tokens)
+            asker.record.charged += tokens
 
     def done(
         self,
-        request: Request,
+        asker: Asker,
         endpoint: str,
         model: Mapping[str, Any] | None,
         lengths: Sequence[int],
@@ -230,7 +247,7 @@ class Service:
 
         `charged` is what the key was charged with for them; by default, for the whole request.
         """
-        record, key = record_of(request.scope), request.state.key
+        record, key = asker.record, asker.key
         self.metrics.count(endpoint, lengths, record.key)
         record.model = None if model is None else model["hash"]
         record.sentences += len(lengths)
@@ -255,6 +272,11 @@ async def until_disconnect(request: Request) -> None:
 async def _cancel_on_disconnect(request: Request, stop: Stop) -> None:
     await until_disconnect(request)
     stop.cancel()
+
+
+def asker_of(request: Request) -> Asker:
+    """Return who sent a request that has passed `Service.enter`."""
+    return Asker(record_of(request.scope), request.state.key)
 
 
 def service_of(request: Request) -> Service:

@@ -5,35 +5,21 @@ if the service ends: then every line that still comes has a problem for its answ
 """
 
 import asyncio
-import json
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
 
-from pydantic import TypeAdapter, ValidationError
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from lpcfg.cancel import Stop
-from lpcfg.errors import InputError, LimitError, LpcfgError
-from lpcfg.parsing.results import Sentence
-from lpcfg.protocol.schemas import Problem, SentenceInput
-from lpcfg.web.endpoints import inputs
-from lpcfg.web.endpoints.tasks import Answer, encoded
-from lpcfg.web.http.bodies import LARGE, read_json
-from lpcfg.web.http.limits import check_sentence
-from lpcfg.web.http.problems import Refused, problem_of, problem_of_validation
+from lpcfg.errors import LpcfgError
+from lpcfg.web.endpoints.lines import AHEAD, Lines, checked
+from lpcfg.web.http.problems import Refused, problem_of
 from lpcfg.web.http.record import connection_of, record_of
-from lpcfg.web.scheduling.admission import Lane
-from lpcfg.web.scheduling.work import Task
 from lpcfg.web.state import Service, until_disconnect
 
-_INPUT: TypeAdapter[inputs.AnyInput] = TypeAdapter(SentenceInput)
-_AHEAD = 4
-"""Lines in progress per thread: enough that no thread waits for the network."""
 _LOOK = 0.05
 """Seconds between looks at a connection: while its client is not read from, nothing else tells
 that it is gone."""
@@ -63,8 +49,6 @@ ANSWERED = (
     "line."
 )
 Answering = asyncio.Task[bytes]
-MakeTask = Callable[[Sentence, Stop], Task[Answer]]
-"""Make the task that answers one sentence."""
 
 
 @dataclass(frozen=True)
@@ -92,12 +76,11 @@ class LinesResponse(StreamingResponse):
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """One batch in progress, answered by one version of one model."""
+    """One batch in progress."""
 
     service: Service
-    version: Mapping[str, Any]
-    task_of: MakeTask
     request: Request
+    lines: Lines
     under_way: set[Answering] = field(default_factory=set)
 
     def __post_init__(self) -> None:
@@ -111,7 +94,7 @@ class Batch:
 
     async def answers(self) -> AsyncIterator[bytes]:
         """Yield one answer for each line of the request's body, in order, as soon as it is done."""
-        ahead = asyncio.Queue[Answering | bytes | None](_AHEAD * self.service.settings.threads)
+        ahead = asyncio.Queue[Answering | bytes | None](AHEAD * self.service.settings.threads)
         reading = asyncio.create_task(self._read(ahead))
         watching = asyncio.create_task(self._watch(reading))
         try:
@@ -150,7 +133,7 @@ class Batch:
                 if isinstance(line, _Late):
                     await ahead.put(self._too_late(number, line.lines))
                     continue
-                answering = asyncio.create_task(self._answer(number, line))
+                answering = asyncio.create_task(self.lines.answer(number, line))
                 self.under_way.add(answering)
                 answering.add_done_callback(self.under_way.discard)
                 await ahead.put(answering)
@@ -162,55 +145,7 @@ class Batch:
 
     def _too_late(self, number: int, lines: int) -> bytes:
         """Write the problem that lines from this one on are not begun any more."""
-        told = {"model": self.version, "problem": _dumped(problem_of(_ENDING))}
-        after = encoded(told)[1:] + b"\n"
-        return b"".join(b'{"line":%d,' % one + after for one in range(number, number + lines))
-
-    async def _answer(self, number: int, line: bytes | LpcfgError) -> bytes:
-        told = {"line": number, "model": self.version}
-        try:
-            sentence = await self._sentence(line)
-        except LpcfgError as error:
-            fault = problem_of(error)
-        except ValidationError as error:
-            fault = problem_of_validation([_under_line(dict(one)) for one in error.errors()])
-        else:
-            return json.dumps(told)[:-1].encode() + b', "sentence": ' + sentence + b"}\n"
-        return encoded({**told, "problem": _dumped(fault)}) + b"\n"
-
-    async def _sentence(self, line: bytes | LpcfgError) -> bytes:
-        if isinstance(line, LpcfgError):
-            raise line
-        service, settings, stop = self.service, self.service.settings, self.service.stop()
-        if len(line) < LARGE:
-            value = read_json(line, settings.max_json_depth)
-        else:
-            reading = service.reader.submit(read_json, line, settings.max_json_depth)
-            value = await asyncio.wrap_future(reading)
-        check_sentence(value, settings, "")
-        given = _INPUT.validate_python(value)
-        expected = inputs.tokens_in(None, [given])
-        service.charge(self.request, expected)
-
-        def prepare() -> list[Task[Answer]]:
-            sentence = inputs.sentence_of(given, settings, "")
-            return [self.task_of(sentence, stop)]
-
-        estimate = inputs.estimate(None, [given], settings)
-        record = record_of(self.request.scope)
-        [answer] = await service.answers(prepare, Lane.BATCH, record, estimate, stop)
-        path = self.request.scope["path"]
-        service.done(self.request, path, self.version, [answer.tokens], expected)
-        return answer.body
-
-
-def _dumped(fault: Problem) -> dict[str, Any]:
-    return fault.model_dump(exclude_none=True)
-
-
-def _under_line(error: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the error with its pointer made relative to the line instead of the body."""
-    return {**error, "loc": ("body", *error["loc"])}
+        return self.lines.refused(range(number, number + lines), problem_of(_ENDING))
 
 
 async def _lines(
@@ -236,14 +171,14 @@ async def _lines(
                 kept.clear()
                 break
             length += len(piece)
-            yield number, _checked(bytes(kept) + piece, length, longest)
+            yield number, checked(bytes(kept) + piece, length, longest)
             number, length = number + 1, 0
             kept.clear()
         length += len(rest)
         if length <= longest:
             kept += rest
     if length:
-        yield number, _checked(bytes(kept), length, longest)
+        yield number, checked(bytes(kept), length, longest)
 
 
 async def _chunks(request: Request, service: Service) -> AsyncIterator[bytes | LpcfgError]:
@@ -284,14 +219,3 @@ def _slow(seconds: float) -> Refused:
 def _is_late(service: Service) -> bool:
     """Return True if a line comes so late after the order to end that it is not begun any more."""
     return service.remaining() < service.settings.timeout_seconds / 2
-
-
-def _checked(line: bytes, length: int, longest: int) -> bytes | InputError:
-    if length <= longest:
-        blank = InputError("expected a sentence as JSON, got a blank line: leave it out")
-        return line if line.strip() else blank
-    return LimitError(
-        f"expected lines of at most {longest} bytes, got one of {length}: send a sentence a line",
-        limit=longest,
-        value=length,
-    )

@@ -26,15 +26,17 @@ from lpcfg.settings import Settings
 from lpcfg.trees.brackets import write
 from lpcfg.web.endpoints import inputs
 from lpcfg.web.endpoints.batch import ANSWERED, LINES, Batch, LinesResponse
-from lpcfg.web.endpoints.tasks import Answer, encoded, located, parse_task
+from lpcfg.web.endpoints.lines import Lines
+from lpcfg.web.endpoints.tasks import Answer, encoded, limited, located, parse_task
 from lpcfg.web.http.bodies import GuardedRoute
 from lpcfg.web.http.keys import BEARER
 from lpcfg.web.http.limits import check_count
 from lpcfg.web.http.problems import documented, problem_of
 from lpcfg.web.scheduling.admission import cost, cost_of_text, tokens_of_text
+from lpcfg.web.scheduling.phases import phase
 from lpcfg.web.scheduling.work import Task
 from lpcfg.web.served import Served
-from lpcfg.web.state import Service, service_of
+from lpcfg.web.state import Service, asker_of, service_of
 
 router = APIRouter(prefix="/v1", route_class=GuardedRoute, dependencies=[Depends(BEARER)])
 TheService = Annotated[Service, Depends(service_of)]
@@ -64,20 +66,21 @@ async def parse(body: ParseRequest, request: Request, service: TheService) -> Re
     A sentence for which no analysis is found has an answer too, with a reason.
     """
     settings, served, stop = service.settings, service.models.named(body.model), service.stop()
-    _check_parses(body.k, settings)
+    check_parses(body.k, settings)
     admit_sentences(service, request, body.text, body.sentences)
     options = Options(k=body.k, objective=body.objective, rescore=body.rescore)
 
     def prepare() -> list[Task[Answer]]:
         sentences = inputs.sentences_of(body.text, body.sentences, settings, stop)
-        return [
+        tasks = (
             parse_task(service.cache, served, one, options, stop, f"/sentences/{number}")
             for number, one in enumerate(sentences)
-        ]
+        )
+        return limited(tasks, settings)
 
     estimate = inputs.estimate(body.text, body.sentences, settings)
     answers = await service.compute(request, prepare, estimate, stop)
-    service.done(request, "/v1/parse", served.version, [one.tokens for one in answers])
+    service.done(asker_of(request), "/v1/parse", served.version, [one.tokens for one in answers])
     parts = b",".join(one.body for one in answers)
     return _answer(served, b'"sentences":[' + parts + b"]")
 
@@ -108,31 +111,33 @@ async def marginals(body: MarginalsRequest, request: Request, service: TheServic
         sentence = inputs.sentence_of(given[0], settings, pointer)
         _check_words(body, sentence)
         _check_spans(body, sentence)
-        return [Task(lambda: run(sentence), cost(len(sentence.tokens)))]
+        return limited([Task(lambda: run(sentence), cost(len(sentence.tokens)))], settings)
 
     estimate = inputs.estimate(None, given, settings)
     [answer] = await service.compute(request, prepare, estimate, stop)
-    service.done(request, "/v1/marginals", served.version, [answer.tokens])
+    service.done(asker_of(request), "/v1/marginals", served.version, [answer.tokens])
     return _answer(served, answer.body[1:-1])
 
 
 def _marginals(served: Served, sentence: Sentence, body: MarginalsRequest, stop: Stop) -> bytes:
     spans = None if body.spans is None else [(one.start, one.end) for one in body.spans]
-    found = served.parser.marginals(
-        sentence,
-        threshold=body.threshold,
-        spans=spans,
-        raw=body.raw,
-        calibrated=not body.raw,
-        rescore=body.rescore,
-        stop=stop,
-    )
+    with phase("parse"):
+        found = served.parser.marginals(
+            sentence,
+            threshold=body.threshold,
+            spans=spans,
+            raw=body.raw,
+            calibrated=not body.raw,
+            rescore=body.rescore,
+            stop=stop,
+        )
     places = sentence.offsets or [(None, None)] * len(sentence.tokens)
     tokens = [
         {"text": text, "start": start, "end": end}
         for text, (start, end) in zip(sentence.tokens, places, strict=True)
     ]
-    return encoded({"id": sentence.id, "tokens": tokens, **marginals_json(found)})
+    with phase("encode"):
+        return encoded({"id": sentence.id, "tokens": tokens, **marginals_json(found)})
 
 
 @router.post(
@@ -148,7 +153,7 @@ async def tree_probability(body: TreesRequest, request: Request, service: TheSer
     """
     settings, served, stop = service.settings, service.models.named(body.model), service.stop()
     check_count("trees", len(body.trees), settings.max_sentences, "/trees")
-    service.charge(request, sum(map(tokens_of_text, body.trees)))
+    service.charge(asker_of(request), sum(map(tokens_of_text, body.trees)))
 
     def task(number: int, text: str) -> Task[Answer]:
         at = f"/trees/{number}"
@@ -163,7 +168,7 @@ async def tree_probability(body: TreesRequest, request: Request, service: TheSer
     estimate = inputs.estimate(None, body.trees, settings)
     answers = await service.compute(request, prepare, estimate, stop)
     lengths = [one.tokens for one in answers]
-    service.done(request, "/v1/tree-probability", served.version, lengths)
+    service.done(asker_of(request), "/v1/tree-probability", served.version, lengths)
     return _answer(served, b'"trees":[' + b",".join(one.body for one in answers) + b"]")
 
 
@@ -189,7 +194,8 @@ def _tree_probability(
         under = at if isinstance(error, TreebankError) else ""
         problem = problem_of(error, under).model_dump(exclude_none=True)
         return Answer(encoded({**_NO_PROBABILITY, "problem": problem}), 0)
-    found = served.parser.tree_probability([tree], stop, rescore=rescore)[0]
+    with phase("parse"):
+        [found] = served.parser.tree_probability([tree], stop, rescore=rescore)
     drawn = {"tree": write(tree), "missing": found.missing}
     told = encoded({**tree_probability_json(found), **drawn, "problem": None})
     return Answer(told, len(tree.tokens()))
@@ -216,14 +222,15 @@ async def batch(
     are read.
     """
     with located("#query"):
-        _check_parses(asked.k, service.settings)
+        check_parses(asked.k, service.settings)
         served = service.models.named(asked.model)
     options = Options(k=asked.k, objective=asked.objective, rescore=asked.rescore)
 
     def task_of(sentence: Sentence, stop: Stop) -> Task[Answer]:
         return parse_task(service.cache, served, sentence, options, stop, "")
 
-    return LinesResponse(Batch(service, served.version, task_of, request))
+    lines = Lines(service, served.version, task_of, asker_of(request), request.url.path)
+    return LinesResponse(Batch(service, request, lines))
 
 
 # Shared -------------------------------------------------------------------------------------------
@@ -234,7 +241,8 @@ def _answer(served: Served, members: bytes) -> Response:
     return Response(b'{"model":' + model + b"," + members + b"}", media_type=_JSON)
 
 
-def _check_parses(k: int, settings: Settings) -> None:
+def check_parses(k: int, settings: Settings) -> None:
+    """Raise LimitError if more trees are asked for than may be."""
     if k > settings.max_parses:
         raise LimitError(
             f"expected at most {settings.max_parses} trees for a sentence, got k = {k}: ask for "
@@ -268,4 +276,4 @@ def admit_sentences(
 ) -> None:
     """Raise if there are too many sentences, or more tokens than are left in the key's quota."""
     check_count("sentences", len(given or ()), service.settings.max_sentences, "/sentences")
-    service.charge(request, inputs.tokens_in(text, given))
+    service.charge(asker_of(request), inputs.tokens_in(text, given))

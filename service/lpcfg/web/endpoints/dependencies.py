@@ -22,13 +22,15 @@ from lpcfg.protocol.schemas import (
 from lpcfg.web.endpoints import inputs
 from lpcfg.web.endpoints.batch import ANSWERED, LINES, Batch, LinesResponse
 from lpcfg.web.endpoints.compute import PROBLEMS, admit_sentences
-from lpcfg.web.endpoints.tasks import Answer, encoded, located
+from lpcfg.web.endpoints.lines import Lines
+from lpcfg.web.endpoints.tasks import Answer, encoded, limited, located
 from lpcfg.web.http.bodies import GuardedRoute
 from lpcfg.web.http.keys import BEARER
 from lpcfg.web.http.problems import documented
 from lpcfg.web.scheduling.admission import cost
+from lpcfg.web.scheduling.phases import phase
 from lpcfg.web.scheduling.work import Task
-from lpcfg.web.state import Service, service_of
+from lpcfg.web.state import Service, asker_of, service_of
 
 router = APIRouter(prefix="/v1", route_class=GuardedRoute, dependencies=[Depends(BEARER)])
 
@@ -78,14 +80,15 @@ async def dependencies(
         sentences = inputs.sentences_of(body.text, body.sentences, settings, stop)
         for number, one in enumerate(sentences):
             check_plain(one, f"/sentences/{number}")
-        return [
+        tasks = (
             Task(partial(_answered, parser, one, stop, form), cost(len(one.tokens)))
             for one in sentences
-        ]
+        )
+        return limited(tasks, settings)
 
     estimate = inputs.estimate(body.text, body.sentences, settings)
     answers = await service.compute(request, prepare, estimate, stop)
-    service.done(request, "/v1/dependencies", version, [one.tokens for one in answers])
+    service.done(asker_of(request), "/v1/dependencies", version, [one.tokens for one in answers])
     parts = [one.body for one in answers]
     if form is Form.JSON:
         model = json.dumps(version).encode()
@@ -122,7 +125,8 @@ async def batch(
         run = partial(_answered, parser, sentence, stop, Form.JSON)
         return Task(run, cost(len(sentence.tokens)))
 
-    return LinesResponse(Batch(service, version, task_of, request))
+    lines = Lines(service, version, task_of, asker_of(request), request.url.path)
+    return LinesResponse(Batch(service, request, lines))
 
 
 def _answered(parser: DependencyParser, sentence: Sentence, stop: Stop, form: Form) -> Answer:
@@ -132,10 +136,12 @@ def _answered(parser: DependencyParser, sentence: Sentence, stop: Stop, form: Fo
 def _answer_body(parser: DependencyParser, sentence: Sentence, stop: Stop, form: Form) -> bytes:
     found: ParsedArcs | None = None
     if sentence.tokens:
-        [found] = parser.parse(sentence, stop=stop)
+        with phase("parse"):
+            [found] = parser.parse(sentence, stop=stop)
     if form is Form.CONLLU:
         if found is None:
             return f"# failed: {FAILED}\n".encode()
         return conllu.write([found.conllu()]).encode()
-    made = encoded(parsed_json(found, text=sentence.text, identifier=sentence.id))
+    with phase("encode"):
+        made = encoded(parsed_json(found, text=sentence.text, identifier=sentence.id))
     return made + b"\n" if form is Form.LINES else made

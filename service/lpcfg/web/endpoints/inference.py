@@ -28,12 +28,13 @@ from lpcfg.protocol.schemas import (
 )
 from lpcfg.web.endpoints import inputs
 from lpcfg.web.endpoints.compute import TheService, admit_sentences
-from lpcfg.web.endpoints.tasks import Answer, parse_task
+from lpcfg.web.endpoints.tasks import Answer, limited, parse_task
 from lpcfg.web.http.bodies import GuardedRoute, JsonRequest, read_json
 from lpcfg.web.http.keys import BEARER
 from lpcfg.web.http.problems import InvalidError, documented, problem_of_validation
 from lpcfg.web.scheduling.work import Task
 from lpcfg.web.served import Served
+from lpcfg.web.state import asker_of
 
 INFER = "/v2/models/{name}/infer"
 _JSON_LENGTH = "inference-header-content-length"
@@ -122,14 +123,15 @@ async def infer(
     def prepare() -> list[Task[Answer]]:
         sentences = inputs.sentences_of(None, texts, settings, stop)
         options = Options(k=1)
-        return [
+        tasks = (
             parse_task(service.cache, served, one, options, stop, f"/inputs/0/data/{number}")
             for number, one in enumerate(sentences)
-        ]
+        )
+        return limited(tasks, settings)
 
     estimate = inputs.estimate(None, texts, settings)
     answers = await service.compute(request, prepare, estimate, stop)
-    service.done(request, INFER, served.version, [one.tokens for one in answers])
+    service.done(asker_of(request), INFER, served.version, [one.tokens for one in answers])
     return Response(_written(served, asked, answers), media_type="application/json")
 
 

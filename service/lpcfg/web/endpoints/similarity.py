@@ -15,8 +15,9 @@ from lpcfg.web.http.keys import BEARER
 from lpcfg.web.http.limits import check_count, check_length
 from lpcfg.web.http.problems import Refused, documented
 from lpcfg.web.scheduling.admission import tokens_of_text
+from lpcfg.web.scheduling.phases import phase
 from lpcfg.web.scheduling.work import Task
-from lpcfg.web.state import Service, service_of
+from lpcfg.web.state import Service, asker_of, service_of
 from lpcfg.words.similarity import Similarity, comparison
 
 router = APIRouter(prefix="/v1", route_class=GuardedRoute, dependencies=[Depends(BEARER)])
@@ -51,7 +52,7 @@ async def similarity(body: SimilarityRequest, request: Request, service: TheServ
         )
     check_count("pairs", len(body.pairs), settings.max_sentences, "/pairs")
     service.charge(
-        request,
+        asker_of(request),
         sum(tokens_of_text(one) for pair in body.pairs for one in (pair.first, pair.second)),
     )
 
@@ -66,7 +67,7 @@ async def similarity(body: SimilarityRequest, request: Request, service: TheServ
 
     answers = await service.compute(request, prepare, sum(map(_cost, body.pairs)), stop)
     lengths = [length for _, both in answers for length in both]
-    service.done(request, "/v1/similarity", None, lengths)
+    service.done(asker_of(request), "/v1/similarity", None, lengths)
     members = b'"scale":' + json.dumps(measure.scale).encode() + b',"pairs":['
     parts = b",".join(told for told, _ in answers)
     return Response(b"{" + members + parts + b"]}", media_type="application/json")
@@ -82,4 +83,5 @@ def _compared(measure: Similarity, pair: PairInput, settings: Settings, pointer:
     for name, text in (("first", pair.first), ("second", pair.second)):
         lengths.append(len(tokenize(text, most=10 * settings.max_tokens)))
         check_length(lengths[-1], settings, f"{pointer}/{name}")
-    return encoded(comparison(measure, (pair.first, pair.second))), lengths
+    with phase("compare"):
+        return encoded(comparison(measure, (pair.first, pair.second))), lengths

@@ -19,8 +19,9 @@ from lpcfg.web.endpoints.tasks import Answer, encoded, located
 from lpcfg.web.http.bodies import GuardedRoute
 from lpcfg.web.http.keys import BEARER
 from lpcfg.web.http.problems import documented
+from lpcfg.web.scheduling.phases import phase
 from lpcfg.web.scheduling.work import Task
-from lpcfg.web.state import Service, service_of
+from lpcfg.web.state import Service, asker_of, service_of
 
 router = APIRouter(prefix="/v1", route_class=GuardedRoute, dependencies=[Depends(BEARER)])
 _EACH, _WORD = 1e-4, 1e-4
@@ -58,7 +59,7 @@ async def tag(
 
     estimate = inputs.estimate(body.text, body.sentences, settings)
     answers = await service.compute(request, prepare, estimate, stop)
-    service.done(request, "/v1/tag", version, [one.tokens for one in answers])
+    service.done(asker_of(request), "/v1/tag", version, [one.tokens for one in answers])
     parts = b",".join(one.body for one in answers)
     model = json.dumps(version).encode()
     return Response(
@@ -75,5 +76,7 @@ def _answered(tagger: SequenceTagger, sentence: Sentence, pointer: str, stop: St
                 "expected tokens without constraints, got some: a tagger uses none, leave them out",
                 pointer="/constraints",
             )
-        found = tagger.tag(sentence) if sentence.tokens else None
-    return Answer(encoded(tagged_json(sentence, found)), len(sentence.tokens))
+        with phase("tag"):
+            found = tagger.tag(sentence) if sentence.tokens else None
+    with phase("encode"):
+        return Answer(encoded(tagged_json(sentence, found)), len(sentence.tokens))

@@ -1,18 +1,21 @@
 """Parse one sentence as a task with a JSON answer, or find its answer in the cache."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from lpcfg.cancel import Stop
-from lpcfg.errors import InputError
+from lpcfg.errors import InputError, LimitError
 from lpcfg.parsing.results import Options, Sentence
 from lpcfg.parsing.to_json import analysis_json
+from lpcfg.settings import Settings
 from lpcfg.web.endpoints.inputs import check_tags, without_id
 from lpcfg.web.scheduling.admission import cost
 from lpcfg.web.scheduling.cache import Cache
+from lpcfg.web.scheduling.phases import phase
 from lpcfg.web.scheduling.work import Task
 from lpcfg.web.served import Served
 
@@ -43,13 +46,35 @@ def parse_task(
     def run() -> Answer:
         with located(pointer):
             check_tags(sentence, served.facts.tags)
-            answer = analysis_json(served.parser.analyse([sentence], options, stop)[0])
-        del answer["id"]
-        made = encoded(answer)
+            with phase("parse"):
+                [found] = served.parser.analyse([sentence], options, stop)
+        with phase("encode"):
+            answer = analysis_json(found)
+            del answer["id"]
+            made = encoded(answer)
         cache.put(key, made)
         return Answer(with_id(sentence.id, made), length)
 
     return Task(run, cost(length))
+
+
+def limited(tasks: Iterable[Task[Answer]], settings: Settings) -> list[Task[Answer]]:
+    """Let the tasks of a request fail once their answers are larger together than they may be."""
+    most, sizes = settings.max_answer_bytes, list[int]()
+
+    def run(task: Task[Answer]) -> Answer:
+        answer = task.run()
+        sizes.append(len(answer.body))
+        if sum(sizes) > most:
+            raise LimitError(
+                f"expected an answer of at most {most} bytes, got one of {sum(sizes)} or more: ask "
+                "for fewer sentences or trees at once, or use /v1/batch",
+                limit=most,
+                value=sum(sizes),
+            )
+        return answer
+
+    return [Task(partial(run, one), one.cost) for one in tasks]
 
 
 @contextmanager

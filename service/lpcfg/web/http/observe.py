@@ -14,7 +14,7 @@ from lpcfg.errors import LpcfgError
 from lpcfg.web.http.bodies import too_large
 from lpcfg.web.http.problems import Refused, problem_of, response
 from lpcfg.web.http.record import MEMBER, Record
-from lpcfg.web.state import BATCHES, Service
+from lpcfg.web.state import BATCHES, JOBS, Service
 
 _log = structlog.get_logger("lpcfg.web")
 _QUIET = frozenset({"/v2/health/live", "/v2/health/ready", "/metrics"})
@@ -46,6 +46,8 @@ class Observed:
             await self.app(scope, receive, send)
             return
         record = self.service.record(scope)
+        if self.service.traces is not None and scope["path"] not in _QUIET:
+            self.service.traces.begin(record)
         bare = scope["method"] == "HEAD"
         asked = {**scope, MEMBER: record, "method": "GET" if bare else scope["method"]}
         status = 500
@@ -75,7 +77,8 @@ class Observed:
         if len(declared) > _DIGITS:  # int() refuses 4,300 with an error
             expected = f"expected a Content-Length of at most {_DIGITS} digits"
             return Refused("http", f"{expected}, got {len(declared)}: send the body's length")
-        most = self.service.settings.max_body_bytes
+        settings = self.service.settings
+        most = settings.job_bytes if path == JOBS else settings.max_body_bytes
         if declared.isdecimal() and int(declared) > most and path not in BATCHES:
             return too_large(int(declared), most)
         return None
@@ -99,6 +102,8 @@ def finish(service: Service, record: Record, status: int) -> None:
     service.metrics.answered(record.endpoint, status, seconds)
     if record.endpoint in _QUIET:
         return
+    if service.traces is not None:
+        service.traces.finish(record, status)
     done = {}
     if record.sentences:
         done = {

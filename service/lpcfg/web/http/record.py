@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from lpcfg.web.http.clients import group
+from lpcfg.web.scheduling.phases import Phase
 
 _TRACEPARENT = re.compile(
-    r"(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})[0-9a-f]{16}-([0-9a-f]{2})(?:-.*)?"
+    r"(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})(?:-.*)?"
 )
 _NAMES = random.Random()
 """Makes names that need not be secret. The system's generator would give up the interpreter's lock,
@@ -41,6 +42,8 @@ class Record:
     trace_id: str
     flags: str
     """Flags of the trace (W3C trace context)."""
+    parent: str = ""
+    """The id of the span that the request came from, if it has one."""
     address: str = ""
     """The address that the request comes from."""
     client: str = ""
@@ -59,6 +62,11 @@ class Record:
     worked: float = 0.0
     """Seconds that threads worked."""
     began: float = field(default_factory=time.perf_counter)
+    span_id: str = field(default_factory=lambda: _hex(8))
+    span: Any = None
+    """The span of the request, where traces are made."""
+    phases: list[Phase] | None = None
+    """The phases of its work, where somebody wants to know."""
 
     @classmethod
     def of(cls, method: str, headers: Iterable[tuple[bytes, bytes]], address: str = "") -> "Record":
@@ -71,8 +79,8 @@ class Record:
                 trace = value.decode("latin-1")
         request_id = asked if _REQUEST_ID.fullmatch(asked) else _hex(16)
         match = _TRACEPARENT.fullmatch(trace)
-        trace_id, flags = (match[1], match[2]) if match else (_hex(16), "00")
-        return cls(method, request_id, trace_id, flags, address, group(address))
+        trace_id, parent, flags = match.groups() if match else (_hex(16), "", "00")
+        return cls(method, request_id, trace_id, flags, parent, address, group(address))
 
     def seconds(self) -> float:
         """Return the time since the request began."""
@@ -80,7 +88,7 @@ class Record:
 
     def headers(self) -> list[tuple[bytes, bytes]]:
         """Return the headers that name the request in its answer."""
-        trace = f"00-{self.trace_id}-{_hex(8)}-{self.flags}"
+        trace = f"00-{self.trace_id}-{self.span_id}-{self.flags}"
         return [(b"x-request-id", self.request_id.encode()), (b"traceparent", trace.encode())]
 
 

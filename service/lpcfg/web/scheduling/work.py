@@ -26,6 +26,7 @@ from lpcfg.cancel import Stop
 from lpcfg.errors import LpcfgError, SettingsError
 from lpcfg.web.scheduling.admission import Admission, Lane, Place
 from lpcfg.web.scheduling.lanes import Lanes
+from lpcfg.web.scheduling.phases import Phase, note, noted_in, phase
 
 BATCH_SECONDS = 0.01
 """A batch is filled up to this much estimated work.
@@ -69,6 +70,8 @@ class Line(Generic[R]):
     """Seconds until a thread took it."""
     worked: float = 0.0
     """Seconds that threads worked for it."""
+    phases: list[Phase] | None = None
+    """Where its phases are noted, if anywhere."""
 
 
 @dataclass(slots=True)
@@ -93,8 +96,11 @@ class _Turn:
     def run(self) -> None:
         last = time.perf_counter()
         if self.unprepared is not None:
-            self.unprepared.waited = last - self.unprepared.submitted
-            self._prepare(self.unprepared)
+            line = self.unprepared
+            line.waited = last - line.submitted
+            note(line.phases, "queue", line.waited)
+            with noted_in(line.phases), phase("tokenize"):
+                self._prepare(line)
             self.spent.append(time.perf_counter() - last)
         for line, _, task in self.work:
             self.outcomes.append(_outcome(line, task))
@@ -118,7 +124,8 @@ class _Turn:
 def _outcome(line: Line[R], task: Task[R]) -> R | LpcfgError:
     try:
         line.stop.check()
-        return task.run()
+        with noted_in(line.phases):
+            return task.run()
     except LpcfgError as error:
         return error
 
@@ -145,9 +152,15 @@ class Workers:
                 "or allow this process more"
             ) from error
 
-    def submit(self, prepare: Callable[[], Sequence[Task[R]]], place: Place, stop: Stop) -> Line[R]:
+    def submit(
+        self,
+        prepare: Callable[[], Sequence[Task[R]]],
+        place: Place,
+        stop: Stop,
+        phases: list[Phase] | None = None,
+    ) -> Line[R]:
         """Add a line. Its `done` gets the results of these tasks, or the first error."""
-        line: Line[R] = Line(prepare, place, stop, self._loop.create_future())
+        line: Line[R] = Line(prepare, place, stop, self._loop.create_future(), phases=phases)
         with self._any:
             self._lanes.add(line)
             self._wake(place.lane)
