@@ -5,6 +5,8 @@ BIN   := $(VENV)/bin
 # In .venv, so that a removed environment is made anew.
 USER_STAMP := $(VENV)/.installed
 DEV_STAMP  := $(VENV)/.installed-dev
+CLIENTS       := $(VENV)/clients
+CLIENTS_STAMP := $(CLIENTS)/.installed
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 FITS    := import sys, ensurepip; sys.exit(not (3, 11, 5) <= sys.version_info < (3, 15))
 NAMES   := python3.11 python3.12 python3.13 python3.14 python3 python
@@ -18,7 +20,7 @@ COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --gen
              --no-header --no-emit-index-url --no-emit-find-links --no-annotate
 
 .DEFAULT_GOAL := help
-.PHONY: help setup dev run test check format bench coverage pythons browser lock clean
+.PHONY: help setup dev run test check format bench coverage pythons browser promtool clients lock clean
 
 help:  ## this list
 	@sed -n 's/^\([a-z]*\):.*##/\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -31,7 +33,7 @@ run: setup  ## serve the default model and its page (HOST and PORT: LPCFG_HOST, 
 	@echo "starting the service"
 	@$(BIN)/lpcfg serve
 
-test: dev check $(if $(wildcard tests/page),browser)  ## everything that must hold
+test: dev check $(if $(wildcard tests/page),browser) promtool clients  ## everything that must hold
 	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m "not load" $(PYTEST)
 	$(BIN)/python -m pytest -q -m load $(PYTEST) || [ $$? = 5 ]  # alone; 5: PYTEST names none
 
@@ -67,6 +69,16 @@ browser:  ## the Chromium that the tests of the web page drive
 	  $$as_root apt-get install -qq --yes --no-install-recommends chromium >/dev/null; } || \
 	  echo "no chromium: tests of the web page will be skipped (in CI: fail); install it with your system's packages"
 
+promtool:  ## the tool that tests of alerts run
+	@command -v promtool >/dev/null || { \
+	  echo "installing promtool from the system's packages"; \
+	  as_root=$$([ "$$(id -u)" = 0 ] || echo sudo); \
+	  $$as_root apt-get update -qq && \
+	  $$as_root apt-get install -qq --yes --no-install-recommends prometheus >/dev/null; } || \
+	  echo "no promtool: tests of alerts will be skipped (in CI: fail); install Prometheus"
+
+clients: $(CLIENTS_STAMP)  ## others' clients of the service, in an environment of their own
+
 lock: dev  ## pin all dependencies anew (UPGRADE=--upgrade takes the newest versions)
 	$(COMPILE) $(UPGRADE) --group build pyproject.toml --output-file requirements.lock
 	$(COMPILE) $(UPGRADE) --group build --extra distributed --extra parquet --extra s3 --extra zst \
@@ -98,4 +110,12 @@ $(USER_STAMP): requirements.lock pyproject.toml | $(BIN)/python
 $(DEV_STAMP): requirements-dev.lock $(USER_STAMP)
 	@echo "installing what tests and checks need: about a minute"
 	@$(INSTALL) --require-hashes --requirement requirements-dev.lock
+	@touch $@
+
+$(CLIENTS_STAMP): requirements-clients.lock | $(BIN)/python
+	@echo "installing others' clients: about a minute"
+	@$(BIN)/python -m venv --clear $(CLIENTS)
+	@$(CLIENTS)/bin/python -m pip install --quiet --disable-pip-version-check \
+	  --require-hashes --requirement requirements-clients.lock || \
+	  echo "no clients: their tests will be skipped (in CI: fail)"
 	@touch $@

@@ -18,6 +18,7 @@ from lpcfg.settings import PREFIX, Settings
 from lpcfg.web.metrics import Metrics
 from lpcfg.web.served import Models
 from lpcfg.web.state import Admission, Cache
+from tests.needs import lacking
 
 ROOT = Path(__file__).resolve().parents[1]
 DEPLOY = ROOT / "deploy"
@@ -43,7 +44,7 @@ def system(name: str) -> str:
     """Find a tool of the system."""
     found = shutil.which(name)
     if found is None:
-        pytest.skip(f"no {name} here: install it to check this too")
+        lacking(f"no {name} here: install it to check this too")
     return found
 
 

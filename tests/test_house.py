@@ -476,7 +476,7 @@ def test_no_tracked_file_names_a_machine_or_a_registry() -> None:
 
 
 def test_locked_requirements_all_carry_hashes() -> None:
-    for name in ("requirements.lock", "requirements-batch.lock", "requirements-dev.lock"):
+    for name in (path.name for path in ROOT.glob("requirements*.lock")):
         logical = (ROOT / name).read_text(encoding="utf-8").replace("\\\n", "").splitlines()
         assert logical
         assert not [line for line in logical if "==" not in line or "--hash=sha256:" not in line]
@@ -503,9 +503,14 @@ def test_every_dependency_is_locked_and_both_lock_files_agree() -> None:
     assert {plain_name(one) for one in wanted} <= set(pinned_dev)
     assert pinned.items() <= pinned_dev.items()
     pinned_batch = pins("requirements-batch.lock")
-    batch = [one for name, extra in extras.items() if name != "spacy" for one in extra]
+    batch = [one for name, extra in extras.items() if name not in SERVICE_ONLY for one in extra]
     assert {plain_name(one) for one in batch} <= set(pinned_batch)
     assert pinned.items() <= pinned_batch.items() <= pinned_dev.items()
+    assert {plain_name(one) for one in groups["clients"]} <= set(pins("requirements-clients.lock"))
+
+
+SERVICE_ONLY = {"spacy", "otel"}
+"""Extras that runs over collections have no use for."""
 
 
 def pins(name: str) -> dict[str, str]:

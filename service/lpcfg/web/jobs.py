@@ -38,7 +38,7 @@ _ID_BYTES = 16
 
 @dataclass(frozen=True)
 class Facts:
-    """What a job is, from its beginning."""
+    """The facts of a job, which never change."""
 
     id: str
     client: str

@@ -41,7 +41,7 @@ _DIGITS = 18  # of a Content-Length: an exabyte
 
 @dataclass(frozen=True)
 class Asker:
-    """Who asks: the owner of a key, if keys are asked for, and the record of the request."""
+    """The owner of the key that a request came with, if keys are asked for, and its record."""
 
     record: Record
     key: Key | None = None

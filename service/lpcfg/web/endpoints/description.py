@@ -25,6 +25,9 @@ def described(api: Json, settings: Settings) -> Json:
         file = settings.admin_keys_file if path == _RELOAD else settings.api_keys_file
         if file is None:
             operation.pop("security", None)
+        for parameter in operation.get("parameters", ()):
+            if parameter["in"] == "path":  # never null, even if the endpoint has a shorter path too
+                parameter["schema"] = parameter["schema"].get("anyOf", [parameter["schema"]])[0]
         for status, answer in [*operation["responses"].items()]:
             content = answer.get("content", {})
             if MEDIA_TYPE in content:
@@ -75,10 +78,11 @@ def _limit(members: Json, settings: Settings) -> None:
 
 
 def _choose(schema: Json) -> None:
-    """Say that a request has either `text` or `sentences`; null is as good as none."""
-    kinds = {"text": "string", "sentences": "array"}
-    if kinds.keys() <= schema["properties"].keys():
-        schema["oneOf"] = [
-            {"required": [member], "properties": {member: {"type": kind}}}
-            for member, kind in kinds.items()
-        ]
+    """Say that a request has either `text` or `sentences`; null is as good as none.
+
+    Generators of clients pass over `if`, but give up at `oneOf` beside properties.
+    """
+    if {"text", "sentences"} <= schema["properties"].keys():
+        schema["if"] = {"required": ["text"], "properties": {"text": {"type": "string"}}}
+        schema["then"] = {"properties": {"sentences": {"type": "null"}}}
+        schema["else"] = {"required": ["sentences"], "properties": {"sentences": {"type": "array"}}}
