@@ -260,6 +260,28 @@ def test_the_volume_of_models_is_mounted_where_the_service_looks() -> None:
     assert found["ConfigMap"]["data"]["LPCFG_API_KEYS_FILE"]  # what production has stays
 
 
+def test_the_volume_of_jobs_is_mounted_where_the_service_keeps_them() -> None:
+    text = run(system("kubectl"), "kustomize", DEPLOY / "overlays" / "jobs")
+    found = {one["kind"]: one for one in yaml.safe_load_all(text)}
+    pod = found["Deployment"]["spec"]["template"]["spec"]
+    mounts = {one["name"]: one for one in pod["containers"][0]["volumeMounts"]}
+    assert mounts["jobs"]["mountPath"] == found["ConfigMap"]["data"]["LPCFG_JOBS_DIR"]
+    assert not mounts["jobs"].get("readOnly", False)
+
+
+def test_the_ingress_leads_to_the_service_over_tls() -> None:
+    text = run(system("kubectl"), "kustomize", DEPLOY / "overlays" / "tls")
+    found = {one["kind"]: one for one in yaml.safe_load_all(text)}
+    ingress, settings = found["Ingress"]["spec"], found["ConfigMap"]["data"]
+    (rule,) = ingress["rules"]
+    assert ingress["tls"][0]["hosts"] == [rule["host"]]
+    (path,) = rule["http"]["paths"]
+    backend = path["backend"]["service"]
+    assert backend["name"] == found["Service"]["metadata"]["name"]
+    assert backend["port"]["name"] == found["Service"]["spec"]["ports"][0]["name"]
+    assert Settings(proxies=settings["LPCFG_PROXIES"]).proxies
+
+
 def test_the_list_of_packages_is_complete(tmp_path: Path) -> None:
     """Every package that an installation pins is in the list, under its purl."""
     path = tmp_path / "sbom.cdx.json"
