@@ -1,5 +1,6 @@
 """Jobs: kept on disk, answered in order whatever happens to processes, removed in time."""
 
+import errno
 import hashlib
 import json
 import os
@@ -164,6 +165,35 @@ def test_jobs_have_limits(serve: Serve, tmp_path: Path) -> None:
         assert made == [202, 202, 503]
 
 
+def test_a_full_disk_refuses_jobs(
+    serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with serve(jobs_dir=tmp_path) as client:
+        monkeypatch.setattr("lpcfg.web.jobs.Draft.write", full)
+        answer = client.post("/v1/jobs", content=LINES)
+        assert (answer.status_code, answer.headers["retry-after"]) == (503, "60")
+        assert "No space left" in answer.json()["detail"]
+        assert not list(tmp_path.glob(".new-*"))
+
+
+def test_jobs_of_other_processes_and_of_lost_keys_keep_none_waiting(
+    serve: Serve, tmp_path: Path
+) -> None:
+    home = Jobs(tmp_path, 9, 1.0)
+    options = {"model": None, "k": 1, "objective": "max-rule", "rescore": True}
+    with ExitStack() as stack:
+        for name in ("a", "b"):
+            stack.enter_context(kept(home, name, options=options).locked())
+        for name in ("c", "d"):
+            kept(home, name, options={**options, "model": "gone"})
+        with serve(jobs_dir=tmp_path) as client:
+            done(client, client.post("/v1/jobs", content=LINES).json())
+            assert client.get("/v1/jobs/a").json()["status"] == "waiting"
+
+
 def test_a_service_without_a_folder_keeps_no_jobs(client: TestClient) -> None:
     for method, path in (("POST", "/v1/jobs"), ("GET", "/v1/jobs/a"), ("DELETE", "/v1/jobs/a")):
         answer = client.request(method, path, content=LINES if method == "POST" else None)
@@ -206,16 +236,18 @@ def jobs(tmp_path: Path) -> Jobs:
     return Jobs(tmp_path, 4, 1.0)
 
 
-def kept(jobs: Jobs, name: str, client: str = "me") -> Job:
+def kept(jobs: Jobs, name: str, *, options: dict[str, Any] | None = None) -> Job:
     draft = jobs.draft()
     draft.write(b'"It slept."')
-    return draft.finish(Facts(name, client, None, time.time(), draft.lines, {}), jobs.home)
+    facts = Facts(name, "me", None, time.time(), draft.lines, options or {})
+    return draft.finish(facts, jobs.home)
 
 
 def test_jobs_expire_after_their_last_answer(jobs: Jobs) -> None:
     old, new, fresh = (kept(jobs, name) for name in ("old", "new", "fresh"))
     new.save(Progress(1))
     draft = jobs.draft()
+    draft.open()
     late = time.time() - 3601
     for path in (old.folder / "job.json", new.folder / "job.json"):
         os.utime(path, (late, late))

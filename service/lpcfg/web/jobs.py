@@ -20,6 +20,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
+from io import BufferedWriter
 from pathlib import Path
 from typing import Any
 
@@ -109,15 +110,21 @@ class Draft:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        folder.mkdir(mode=0o700)
-        self._file = open(folder / LINES, "wb")  # noqa: SIM115
+        self._file: BufferedWriter | None = None
         self.bytes = 0
         self._lines = 0
         self._last = b"\n"
 
+    def open(self) -> BufferedWriter:
+        """Open the file of the body, whose folder is made before."""
+        if self._file is None:
+            self._folder.mkdir(mode=0o700)
+            self._file = open(self._folder / LINES, "wb")  # noqa: SIM115
+        return self._file
+
     def write(self, chunk: bytes) -> None:
         """Add a piece of the body."""
-        self._file.write(chunk)
+        self.open().write(chunk)
         self.bytes += len(chunk)
         self._lines += chunk.count(b"\n")
         self._last = chunk[-1:] or self._last
@@ -129,21 +136,26 @@ class Draft:
 
     def finish(self, facts: Facts, home: Path) -> Job:
         """Make it a job, durably, or find the one of this id that is there already."""
-        with self._file as file:
+        with self.open() as file:
             file.flush()
             os.fsync(file.fileno())
         _replace(self._folder / _JOB, asdict(facts))
         _sync(self._folder)
         folder = home / facts.id
-        with suppress(OSError):  # there is one: a folder that is not empty
+        try:
             self._folder.rename(folder)
+        except OSError:
+            if not (folder / _JOB).exists():  # else it is there already
+                raise
         _sync(home)
         self.drop()
         return Job(folder, facts)
 
     def drop(self) -> None:
         """Remove what was received, unless it has become a job."""
-        self._file.close()
+        if self._file is not None:
+            with suppress(OSError):  # what was not written is not wanted any more
+                self._file.close()
         shutil.rmtree(self._folder, ignore_errors=True)
 
 

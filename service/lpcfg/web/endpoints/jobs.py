@@ -23,6 +23,7 @@ from lpcfg.web.http.record import record_of
 from lpcfg.web.jobs import Draft, Facts, Job, Jobs, Progress, new_id
 from lpcfg.web.state import JOBS, Asker, Service, asker_of, service_of
 
+_AGAIN = 60.0  # seconds after which a job may be offered again to a full disk
 _BLOCK = 1 << 18  # bytes of a body or of answers that are written or read at once
 TheService = Annotated[Service, Depends(service_of)]
 _NONE = "expected a service that keeps jobs, got one without: start it with LPCFG_JOBS_DIR"
@@ -61,8 +62,9 @@ async def begin(
     asker = asker_of(request)
     jobs.check(asker.record.client)
     name = new_id(asker.record.client, idempotency_key)
-    draft = await asyncio.to_thread(jobs.draft)
+    draft = jobs.draft()
     try:
+        await asyncio.to_thread(draft.open)
         await _receive(request, draft, service.settings.job_bytes)
         facts = Facts(
             name,
@@ -73,6 +75,13 @@ async def begin(
             asked.model_dump(),
         )
         job = await asyncio.to_thread(draft.finish, facts, jobs.home)
+    except OSError as error:
+        raise Refused(
+            "overload",
+            f"expected room for a job on the disk, got `{error.strerror}`: try again later, or use "
+            "/v1/batch",
+            retry_after=_AGAIN,
+        ) from error
     finally:
         await asyncio.to_thread(draft.drop)
     response.headers["Location"] = f"{JOBS}/{name}"

@@ -5,6 +5,7 @@ on behind their last whole answer. At its end it leaves them to others, or to it
 """
 
 import asyncio
+import math
 import os
 import time
 from collections import Counter
@@ -29,7 +30,8 @@ from lpcfg.web.state import JOBS, Asker, Service
 AT_ONCE = 2
 """Jobs that a process works on at once; clients take turns."""
 _LOOK = 0.5  # seconds between looks for jobs of other processes
-_SWEEP = 60.0  # seconds between looks for jobs that have expired
+_SWEEP = 60.0  # seconds between looks for jobs that have expired, or could not be worked on
+_BUSY = 2.0  # seconds between looks at a job that another process works on
 _PIECE = 64  # lines
 _BLOCK = 1 << 20  # bytes read at once to count answers
 _log = structlog.get_logger("lpcfg.web")
@@ -45,6 +47,8 @@ class Runner:
         self._jobs = jobs
         self._running: dict[str, asyncio.Task[None]] = {}
         self._clients: dict[str, str] = {}
+        self._later: dict[str, float] = {}
+        """When jobs are looked at again that cannot be worked on now; never, if they are done."""
 
     async def run(self) -> None:
         """Start jobs and remove expired ones, until cancelled or until the service drains."""
@@ -79,11 +83,22 @@ class Runner:
             self._running[job.facts.id] = asyncio.create_task(self._run(job))
 
     def _waiting(self) -> list[Job]:
-        jobs = [job for job in self._jobs if job.facts.id not in self._running]
-        return [job for job in jobs if not (job.progress() or Progress()).done]
+        """List the jobs that may be begun now."""
+        jobs = {job.facts.id: job for job in self._jobs}
+        self._later = {name: when for name, when in self._later.items() if name in jobs}
+        found, now = [], time.monotonic()
+        for name, job in jobs.items():
+            if name in self._running or self._later.get(name, now) > now:
+                continue
+            if (job.progress() or Progress()).done:
+                self._later[name] = math.inf
+            else:
+                found.append(job)
+        return found
 
     async def _run(self, job: Job) -> None:
         """Work on a job, unless another process does, until it is done, removed or left."""
+        self._later[job.facts.id] = time.monotonic() + _BUSY
         try:
             lines = self._lines(job)
             with job.locked() as ours:
@@ -94,7 +109,7 @@ class Runner:
                 return
             # a model that is not served, a key that is gone, a full disk: tried again
             _log.warning("job waits", job=job.facts.id, reason=str(error))
-            await asyncio.sleep(_SWEEP)
+            self._later[job.facts.id] = time.monotonic() + _SWEEP
 
     def _lines(self, job: Job) -> Lines:
         asked, name = dict(job.facts.options), job.facts.key
