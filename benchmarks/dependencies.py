@@ -1,6 +1,6 @@
 """Print the table of the dependency paper: a base parser, reranked by triples of tags and log |p|.
 
-    python -m benchmarks.dependencies rerank gum-dep|craft [--order 1|2] [--limit N] [--seed N]
+    python -m benchmarks.dependencies rerank gum-dep|craft [--order 1|2] [--limit N] [--longest N]
     python -m benchmarks.dependencies join en-dep model_store
 
 `rerank` learns the base parser, of first or second order, on the training trees and, for the
@@ -129,8 +129,14 @@ def cut(one: Candidates, columns: Sequence[int]) -> Candidates:
     return Candidates(one.sentence, one.heads, one.numbers[:, list(columns)])
 
 
-def rerank(name: str, order: int, limit: int | None, states: int, seed: int) -> None:
-    train, dev = bank(name, "train")[:limit], bank(name, "dev")
+def rerank(given: argparse.Namespace) -> None:
+    order, states, seed = given.order, given.states, given.seed
+    train, dev = (
+        [arcs for arcs in bank(given.bank, part) if len(arcs.words) <= given.longest]
+        for part in ("train", "dev")
+    )
+    train = train[: given.limit]
+    note(f"{len(train)} trees to learn from, {len(dev)} to parse")
     lists = []
     for k in range(FOLDS):
         low, high = k * len(train) // FOLDS, (k + 1) * len(train) // FOLDS
@@ -216,6 +222,7 @@ def main() -> None:
     one.add_argument("bank", choices=("gum-dep", "craft"))
     one.add_argument("--order", type=int, choices=BASES, default=1, help="of the base parser")
     one.add_argument("--limit", type=int, help="learn from the first so many trees")
+    one.add_argument("--longest", type=int, default=1000, help="leave longer sentences out")
     one.add_argument("--states", type=int, default=10)
     one.add_argument("--seed", type=int, default=0)
     other = commands.add_parser("join")
@@ -225,7 +232,7 @@ def main() -> None:
     if given.command == "join":
         join(given.model, given.store)
     else:
-        rerank(given.bank, given.order, given.limit, given.states, given.seed)
+        rerank(given)
 
 
 if __name__ == "__main__":
