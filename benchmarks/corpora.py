@@ -39,7 +39,7 @@ from lpcfg.corpora.job import Job, Outcome, ParseDocuments
 from lpcfg.corpora.ledger import Ledger
 from lpcfg.corpora.run import find, run
 from lpcfg.corpora.work import Worker, pieces_of
-from lpcfg.models.store.versions import load, publish, resolve
+from lpcfg.models.store.versions import resolve
 from lpcfg.parsing.parser import Parser
 from lpcfg.parsing.results import Options
 from lpcfg.parsing.sentences import sentences_in
@@ -253,7 +253,8 @@ def serve(arguments: argparse.Namespace, folder: Path) -> Record:
     access = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test"}
     os.environ |= {**access, "AWS_ENDPOINT_URL": f"http://{host}:{port}"}
     fsspec.filesystem("s3").mkdir("bucket")
-    publish("s3://bucket/models", arguments.model, load(resolve(arguments.model, "model_store")))
+    place = f"{arguments.model}/{resolve(arguments.model, 'model_store').version}"
+    fsspec.filesystem("s3").put(f"model_store/{place}", f"bucket/models/{place}", recursive=True)
     found: Record = {}
     for cache in ("cold", "warm"):
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
