@@ -3,7 +3,7 @@
  */
 
 import { endsOf } from "./analysis.js";
-import { shareOf } from "./chart.js";
+import { shareOf, toldShareOf } from "./chart.js";
 import { ChartView, readingOf, tableOf } from "./chart-view.js";
 import { byId, html } from "./dom.js";
 import { count, percent } from "./numbers.js";
@@ -82,6 +82,6 @@ export class ChartPanel {
         type: "button", class: "choice", on: { click: () => this.#view.pin(cell) },
       }, html("span", {}, html("b", {}, cell.labels[0]?.label ?? "–"),
         html("span", { class: "choice-words" }, endsOf(marginals.tokens, cell.start, cell.end)),
-        html("span", { class: "number" }, percent(shareOf(cell))))))))];
+        html("span", { class: "number" }, percent(toldShareOf(cell))))))))];
   }
 }

@@ -4,7 +4,7 @@
  */
 
 import { endsOf, wordsOf } from "./analysis.js";
-import { cellsOf, crossing, keyOf, neighbour, shareOf, treeLines, visible } from "./chart.js";
+import { cellsOf, crossing, keyOf, neighbour, shareOf, toldShareOf, treeLines, visible } from "./chart.js";
 import { html, svg } from "./dom.js";
 import { dragToScroll } from "./drag.js";
 import { meaningOf } from "./glossary.js";
@@ -380,12 +380,12 @@ export function readingOf(cell, crossed, tokens) {
     "li",
     {},
     html("q", {}, endsOf(tokens, other.start, other.end)),
-    ` ${percent(shareOf(other))}`,
+    ` ${percent(toldShareOf(other))}`,
   ));
   return [
     html("p", { class: "span-words" }, html("q", {}, wordsOf(tokens, cell.start, cell.end))),
     html("p", { class: "muted" }, `${wordRange(cell.start, cell.end)}; a constituent: `
-      + `${percent(shareOf(cell))}`),
+      + `${percent(toldShareOf(cell))}`),
     html("ul", { class: "rivals", "aria-label": "Labels that rival here" }, ...rivals),
     crossed.length === 0 ? html("p", { class: "muted" }, "No span shown crosses it.") : html(
       "div",

@@ -38,6 +38,14 @@ export function shareOf(cell) {
   return Math.min(1, cell.expected);
 }
 
+/**
+ * The probability of the span to tell: no label may be likelier than the span itself, which happens
+ * because labels are calibrated and the count of a cell is not.
+ */
+export function toldShareOf(cell) {
+  return Math.max(shareOf(cell), cell.labels[0]?.probability ?? 0);
+}
+
 /** The cells that cross a span, the likeliest first. */
 export function crossing(cells, span) {
   return cells.filter((cell) => cross(cell, span)).sort((a, b) => b.expected - a.expected);

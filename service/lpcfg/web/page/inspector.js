@@ -4,7 +4,7 @@
  */
 
 import { cross, endsOf, wordsOf } from "./analysis.js";
-import { cellsOf, keyOf } from "./chart.js";
+import { cellsOf, keyOf, toldShareOf } from "./chart.js";
 import { correctionOf, askedOf, listed } from "./corrections.js";
 import { byId, html } from "./dom.js";
 import { doubtfulNodes, levelOf, sureness } from "./doubt.js";
@@ -151,7 +151,7 @@ export class Inspector {
     const cell = marginals && cellsOf(marginals).find((other) => keyOf(other) === keyOf({ start, end }));
     const list = choices("Label", ["", ...this.#models.current?.labels ?? []], cell?.labels[0]?.label ?? "");
     const share = marginals === null ? "Asking how probable that is …"
-      : `They form a constituent with a probability of ${percent(Math.min(1, cell?.expected ?? 0))}.`;
+      : `They form a constituent with a probability of ${percent(cell ? toldShareOf(cell) : 0)}.`;
     return [
       ...this.#head(count(end - start, "word"), null, wordsOf(one.tokens, start, end)),
       this.#stretch({ start, end }),
