@@ -1,6 +1,6 @@
 """Let a layer go on learning from a few trees of another kind.
 
-The sparse weights continue, by the same loss and in smaller steps, from charts of trees that the
+The sparse weights continue, by the same loss, from charts of trees that the
 members below have not seen: trees are cut into folds, and each is charted under members that
 adapted to the others. How many passes are best is tried on one fold after learning from the rest:
 none is a possible answer, so that trees which teach nothing do no harm.
@@ -28,7 +28,7 @@ FEWEST = 40
 """Trees to learn from: fewer leave no fold to try passes on."""
 FOLDS = 4
 MOST_PASSES = 6
-SETTINGS = sparse.SparseSettings(decay=0.0, least=2, start=5.0)
+SETTINGS = sparse.SparseSettings(decay=0.0)
 
 AdaptTo = Callable[[Longs], Model]
 """Adapts the members to some of the trees, by their numbers."""

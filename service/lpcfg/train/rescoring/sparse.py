@@ -31,16 +31,14 @@ Bytes = NDArray[np.uint8]
 
 @dataclass(frozen=True)
 class SparseSettings:
-    """How the sparse part is learned: 2^bits weights, passes, AdaGrad's rate, L2, and the sum of
-    squares before the first step; features seen in targets less than `least` times weigh nothing,
-    or what they weighed before."""
+    """How the sparse part is learned: 2^bits weights, passes, AdaGrad's rate, L2; features seen in
+    targets less than `least` times weigh nothing, or what they weighed before."""
 
     bits: int = 22
     passes: int = 3
     rate: float = 0.05
     decay: float = 0.2
     least: int = 2
-    start: float = 1.0
 
 
 def learn(examples: ChartExamples, settings: SparseSettings, *, seed: int, stage: Stage) -> Singles:
@@ -71,7 +69,7 @@ def continued(
     for at in np.flatnonzero(examples.times).tolist():
         record, coded = examples.sparse(at)
         count_slots(record.chart, (coded, record.view.head), names, record.target, counts)
-    table = np.stack([weight, settings.start * ((counts >= settings.least) | (weight != 0))], 1)
+    table = np.stack([weight, (counts >= settings.least) | (weight != 0)], 1)
     table = table.astype(np.float32)
     step = settings.rate, settings.decay
     rng = np.random.default_rng(seed)
