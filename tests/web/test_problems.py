@@ -296,8 +296,9 @@ def test_answers_have_a_limit(serve: Serve) -> None:
         few = {**body, "sentences": body["sentences"][:2]}
         assert client.post("/v1/parse", json=few).status_code == 200
         assert len(client.post("/v1/batch?k=3", content='"The dog slept."\n' * 20).text) > 10_000
+    with serve(max_answer_bytes=200) as client:
         asked = {"text": "The old man saw a cat in the house.", "threshold": 0}
-        assert client.post("/v1/marginals", json=asked).json()["limit"] == 10_000
+        assert client.post("/v1/marginals", json=asked).json()["limit"] == 200
 
 
 def test_bodies_are_limited_whether_they_say_their_length_or_not(serve: Serve) -> None:
