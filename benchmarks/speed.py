@@ -33,14 +33,15 @@ PIECES = 6
 RANDOM_WORDS = 200
 
 WORKER = """
-import json, resource, sys, time
+import json, sys, time
 started = time.process_time()
 from lpcfg.parsing.parser import Parser
 from lpcfg.parsing.results import Sentence
 parsers = {True: Parser.load(sys.argv[1], sys.argv[2])}
 parsers[True].parse([Sentence(("It", "works", "."))])
 seconds = time.process_time() - started
-memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000
+status = dict(line.split(":", 1) for line in open("/proc/self/status"))
+memory = int(status["VmHWM"].split()[0]) / 1000
 parsers[False] = Parser.load(sys.argv[1], sys.argv[2], rescore=False)
 parsers[False].parse([Sentence(("It", "works", "."))])
 print(json.dumps({"start": seconds, "memory": memory}), flush=True)
@@ -106,10 +107,10 @@ def main() -> None:
     found = filter(None, map(normalize, read(arguments.treebank)))
     gold = list(islice(found, arguments.sentences))
     check_agreement(from_bundle(load(arguments.model, arguments.store)), gold)
-    sides = [
-        Side(checkout, arguments.model, arguments.store.resolve())
-        for checkout in (checked_out(arguments.base), ROOT)
-    ]
+    sides = []
+    for checkout in (checked_out(arguments.base), ROOT):
+        Side(checkout, arguments.model, arguments.store.resolve()).close()  # compiles its kernels
+        sides.append(Side(checkout, arguments.model, arguments.store.resolve()))
     jobs = list(jobs_of([tree.tokens() for tree in gold]))
     rows = [(job, *compared(sides, job, arguments.turns)) for job in jobs]
     print(table(rows, sides, arguments.base))

@@ -52,6 +52,10 @@ _CROWD = 400
 """Above this number of items that end at one word, the threshold for further items rises."""
 
 
+_ROUNDED_UP, _LEAST_SINGLE = 1.0 + 1e-6, 1e-30
+"""A product in float32 times the first is above its true value, if that is above the second."""
+
+
 class Rules(NamedTuple):
     """The coarse grammar by pairs of children.
 
@@ -244,6 +248,16 @@ def _largest_of_rows(table: Doubles) -> Doubles:
 
 
 @compiled()
+def _in_singles(table: Doubles) -> Singles:
+    """Round the rows of a table to float32, each filled up to full blocks."""
+    width = lanes.padded(table.shape[1])
+    result = np.zeros(len(table) * width, np.float32)
+    for i in range(len(table)):
+        result[i * width : i * width + table.shape[1]] = table[i]
+    return result
+
+
+@compiled()
 def build_chart(rules: Rules, words: Words, left: Doubles, right: Doubles, bounds: Bounds) -> Chart:
     """Run the coarse inside pass (figure 5 with m = 1), and keep every edge it uses.
 
@@ -266,6 +280,7 @@ def build_chart(rules: Rules, words: Words, left: Doubles, right: Doubles, bound
     new_right, new_next = np.empty(256, np.int32), np.empty(256, np.int32)
     new_value = np.empty(256)
     most_left, most_right = _largest_of_rows(left), _largest_of_rows(right)
+    near_left, near_right, width = _in_singles(left), _in_singles(right), lanes.padded(symbols)
     items, edges = 0, 0
     lead = np.ones(n + 1)  # the best estimate of any sequence of items from 0 to here
     pair, pair_start, best = rules.pair.ravel(), rules.pair_start, rules.best
@@ -280,7 +295,12 @@ def build_chart(rules: Rules, words: Words, left: Doubles, right: Doubles, bound
         lead[k], column = 0.0, items
         for i in range(k - 1, -1, -1):
             n_found, n_new = 0, 0
-            to_left, to_right, brightest = left[i], right[k], most_left[i] * most_right[k]
+            to_left, to_right = left[i], right[k]
+            brightest = most_left[i] * most_right[k]
+            product = lanes.largest_product(
+                near_left, i * width, near_right, k * width, width // LANES
+            )
+            brightest = min(brightest, max(product * _ROUNDED_UP, _LEAST_SINGLE))
             crowd = min(max((items - column) / _CROWD - 1.0, 0.0), 100.0)
             ahead = lead[k] / lead[i] if lead[i] > 0.0 else 1.0
             least = bounds.least * ahead * 256.0**crowd

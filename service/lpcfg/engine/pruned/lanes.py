@@ -103,6 +103,13 @@ def largest(x: Singles, at: int, blocks: int) -> float:
     return result
 
 
+@njit(cache=True, nogil=True)
+def largest_product(x: Singles, at: int, y: Singles, beside: int, blocks: int) -> float:
+    """Return the largest product of x[at :] and y[beside :], at least 0, of so many blocks."""
+    result: float = _largest_product(x, at, y, beside, blocks)
+    return result
+
+
 # In the compiler's language -----------------------------------------------------------------------
 # Of these functions, Numba reads the names of the arguments, and `write` receives their values.
 # ruff: noqa: ARG001
@@ -288,3 +295,19 @@ def _largest(_: Any, x: Any, at: Any, blocks: Any) -> _Typed:
         return of.call("llvm.vector.reduce.fmax", _SINGLE, builder.load(most))
 
     return types.float32(x, _LONGS, _LONGS), write
+
+
+@in_place
+def _largest_product(_: Any, x: Any, at: Any, y: Any, beside: Any, blocks: Any) -> _Typed:
+    def write(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+        of = _Writer(context, builder, signature, given)
+        x, at, y, beside, blocks = of.given
+        (most,) = of.sums(1)
+        with writing.for_range(builder, blocks) as block:
+            here = of.width(block.index)
+            one, other = of.load(x, builder.add(at, here)), of.load(y, builder.add(beside, here))
+            product = builder.fmul(one, other)
+            builder.store(of.call("llvm.maxnum", _VECTOR, builder.load(most), product), most)
+        return of.call("llvm.vector.reduce.fmax", _SINGLE, builder.load(most))
+
+    return types.float32(x, _LONGS, y, _LONGS, _LONGS), write
