@@ -86,7 +86,9 @@ def learn(trees: Sequence[Arcs], seed: int = 0) -> LinearParser:
             trees,
             seed,
             lambda coded: _gold_keys(coded, *templates),
-            lambda *given: _learn(*given, *templates),
+            lambda coded, order, keys, weights, squares: _learn(
+                coded, order, keys, weights, squares, *templates
+            ),
         )
     )
 

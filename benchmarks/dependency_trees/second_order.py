@@ -88,7 +88,9 @@ def learn(trees: Sequence[Arcs], seed: int = 0) -> SiblingParser:
             trees,
             seed,
             lambda coded: _gold_keys(coded, _ALL),
-            lambda *given: _learn(*given, _ALL),
+            lambda coded, order, keys, weights, squares: _learn(
+                coded, order, keys, weights, squares, _ALL
+            ),
         )
     )
 
