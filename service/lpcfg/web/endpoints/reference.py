@@ -102,12 +102,19 @@ def _operations(api: Json) -> Iterator[str]:
 
 
 def _answers(responses: Json, api: Json) -> Iterator[str]:
-    for kind, content in responses["200"].get("content", {}).items():
+    for kind, content in _success(responses).items():
         yield from _content("Answer", kind, content, api)
     yield '<ul class="statuses">'
     for status, answer in responses.items():
         yield f"<li><b>{status}</b> {_text(answer['description'])}</li>"
     yield "</ul>"
+
+
+def _success(responses: Json) -> Json:
+    """Return the forms of the answer when all goes well, whose status is 200, 202 or 204."""
+    found: Json = next(one for status, one in responses.items() if status.startswith("2"))
+    content: Json = found.get("content", {})
+    return content
 
 
 def _attempt(method: str, path: str, operation: Json, api: Json) -> str:
@@ -121,7 +128,7 @@ def _attempt(method: str, path: str, operation: Json, api: Json) -> str:
             f'<label>Body ({kind})<textarea class="code" name="body" data-type="{kind}" rows="6" '
             f'spellcheck="false">{escape(example)}</textarea></label>'
         )
-    kinds = list(operation["responses"]["200"].get("content", {}))
+    kinds = list(_success(operation["responses"]))
     accept = "".join(f"<option>{kind}</option>" for kind in kinds)
     choice = f'<label>Answer as <select name="accept">{accept}</select></label>'
     return (
