@@ -17,7 +17,7 @@ def test_each_example_is_drawn_and_opens_on_the_page(reader: Reader) -> None:
     for number, sentence in enumerate(told["sentences"]):
         words = cards.nth(number).locator(".tree .word").all_text_contents()
         assert words == [one["text"] for one in sentence["tokens"]]
-        expect(cards.nth(number).locator("footer")).to_contain_text("expected to be right")
+        expect(cards.nth(number).locator("footer")).to_contain_text("nodes right")
     cards.nth(1).get_by_role("link").click()
     expect(page.get_by_label("Text", exact=True)).to_have_value(texts[1])
 

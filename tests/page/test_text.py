@@ -153,7 +153,7 @@ def test_rescoring_can_be_left_out_where_a_model_has_it(reader: Reader) -> None:
         reader.settled()
         page.locator("summary", has_text="Options").click()
     with page.expect_request("**/v1/parse") as asked:
-        page.get_by_label("Rescore").uncheck()
+        page.get_by_label("Use the rescoring layer").uncheck()
     assert asked.value.post_data_json["rescore"] is False
     expect(page).to_have_url(re.compile("rescore=no"))
 

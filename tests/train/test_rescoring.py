@@ -15,9 +15,9 @@ from hypothesis import given
 from lpcfg.engine.pruned.coarse import Pruned
 from lpcfg.engine.rescoring.chart import view
 from lpcfg.engine.rescoring.domains import code_of
-from lpcfg.engine.rescoring.features import ITEM_FEATURES, sparse_scores
+from lpcfg.engine.rescoring.features import ITEM_FEATURES, PAD, sparse_scores
 from lpcfg.engine.rescoring.hidden import Hidden, gathered, hidden_scores
-from lpcfg.engine.rescoring.layer import WordFacts, by_word
+from lpcfg.engine.rescoring.layer import WordFacts
 from lpcfg.engine.rescoring.names import Rows, names_of
 from lpcfg.errors import TrainingError
 from lpcfg.grammar.tables import Grammar
@@ -125,6 +125,13 @@ def examples_of(case: Case, record: Record) -> ChartExamples:
     facts = WordFacts(frozenset(["the"]), ("dog",), None).of(words)
     once, kind = np.ones(1, np.int32), np.array([code_of("letters")])
     return ChartExamples([record], names_of(case.grammar), facts, once, 0.5, kind)  # type: ignore[arg-type]
+
+
+def by_word(hidden: Hidden, vectors: Any, tags: Any, suffixes: Any) -> Any:
+    """Compute the rows of all positions of the words, and of what is beside the sentence."""
+    beside = np.tile(hidden.tag[-1] + hidden.suffix[0], (PAD, 1))
+    inside = vectors @ hidden.word + hidden.tag[tags] + hidden.suffix[suffixes]
+    return np.vstack([beside, inside, beside])
 
 
 def log_likelihood(record: Record, item: Any, edge: Any) -> float:

@@ -252,5 +252,8 @@ def test_malformed_pairs_and_scores_are_refused_with_their_line(tmp_path: Path) 
     with pytest.raises(InputError, match=r"1 pairs in .* 2 scores"):
         read_set(pairs, scores)
     scores.write_text("nan\n")
+    with pytest.raises(InputError, match=":1, got 'nan'"):
+        read_set(pairs, scores)
+    scores.write_text("4.5\n")
     with pytest.raises(TrainingError, match="got nan for pair 1"):
-        train_similarity(*read_set(pairs, scores))
+        train_similarity(read_set(pairs, scores)[0], [float("nan")])
