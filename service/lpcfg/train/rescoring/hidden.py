@@ -85,7 +85,7 @@ Words = tuple[Singles, Ints, Longs]
 Out = tuple[Hidden, Moved]
 """A gradient of tables, and which rows have one."""
 Left = tuple[Singles, np.float32]
-"""What is added to the sums of every unit, and how much those that stay count more."""
+"""The mask added to the sums of every unit, and the factor of those that stay."""
 _Shapes = tuple[tuple[int, ...], ...]
 
 

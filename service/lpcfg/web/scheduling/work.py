@@ -71,7 +71,7 @@ class Line(Generic[R]):
     worked: float = 0.0
     """Seconds that threads worked for it."""
     phases: list[Phase] | None = None
-    """Where its phases are noted, if anywhere."""
+    """The record that notes its phases, if there is one."""
 
 
 @dataclass(slots=True)
