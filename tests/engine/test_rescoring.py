@@ -176,6 +176,7 @@ def test_a_kind_of_text_is_guessed_only_where_it_is_sure() -> None:
     assert domains.code(facts.of(["lol", "the"])) == code_of("chat")
     assert domains.code(facts.of(["gene", "lol", "the"])) == 0
     assert code_of("abstracts") != code_of("chat") != 0
+    assert replace(domains, names=("abstracts", "")).code(facts.of(["lol", "the"])) == 0
 
 
 def test_weights_of_kinds_that_do_not_fit_are_refused() -> None:

@@ -269,10 +269,15 @@ def test_guesses_of_a_fold_do_not_know_its_kinds() -> None:
 def test_treebanks_of_one_name_are_one_kind() -> None:
     source = np.array([0, 1, 2, 3], np.int32)
     names, kind = kinds_of(["news", "", "chat", "news"], source)
-    assert (names, kind.tolist()) == (("chat", "news"), [1, -1, 0, 1])
-    assert kinds_of([], source) == ((), pytest.approx([-1] * 4))
+    assert (names, kind.tolist()) == (("", "chat", "news"), [2, 0, 1, 2])
     with pytest.raises(TrainingError, match="each of 4 treebanks"):
-        kinds_of(["news"], source)
+        kinds_of(["news", "chat"], source)
+
+
+def test_one_kind_of_text_is_nothing_to_guess() -> None:
+    source = np.array([0, 1], np.int32)
+    for names in ([], ["news"], ["news", "news"], ["news", ""]):
+        assert kinds_of(names, source)[0] == ()
 
 
 # Records in files ---------------------------------------------------------------------------------

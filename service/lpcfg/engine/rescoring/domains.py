@@ -2,8 +2,8 @@
 
 Treebanks differ in style: one has captions, another flat noun phrases. The layer learns what they
 share once, and what each has of its own with features of the kind of text (Daumé 2007). The kind
-is guessed from the words by a log-linear model; where it is unsure, the sentence has no kind, and
-the shared features decide alone.
+is guessed from the words by a log-linear model. Where it is unsure, or guesses the kind without a
+name, the sentence has no kind, and the shared features decide alone.
 """
 
 from dataclasses import dataclass
@@ -46,7 +46,9 @@ class Domains:
 
 
 def code_of(name: str) -> int:
-    """Return the code of a kind of text."""
+    """Return the code of a kind of text; 0 of the one without a name."""
+    if not name:
+        return 0
     return int(codes([f"kind of text {name}"])[0])
 
 

@@ -24,7 +24,7 @@ class Texts:
     """Sentences with their kinds of text.
 
     Words have facts (`WordFacts`), those of sentence s are facts[:, start[s] : start[s + 1]];
-    kind[s] is the place of its kind in `names`, or −1.
+    kind[s] is the place of its kind in `names`.
     """
 
     facts: Longs
@@ -33,8 +33,7 @@ class Texts:
     names: tuple[str, ...]
 
     def domains(self, chosen: Longs, seed: int) -> Domains:
-        """Learn from the chosen sentences that have a kind."""
-        chosen = chosen[self.kind[chosen] >= 0]
+        """Learn from the chosen sentences."""
         rng = np.random.default_rng(seed)
         weight = np.zeros((1 << BITS, len(self.names)), np.float32)
         squares = np.ones_like(weight)
@@ -55,15 +54,20 @@ class Texts:
 
 
 def kinds_of(names: Sequence[str], source: Ints) -> tuple[tuple[str, ...], Ints]:
-    """Return the names of the kinds of text, and the kind of every tree by its source."""
-    if names and source.max() >= len(names):
+    """Return the names of the kinds of text, and the kind of every tree by its source.
+
+    There are no names if fewer than two treebanks have one. The name "" is a kind to guess as well:
+    without it, `What a day!` would be taken for a heading of some other kind.
+    """
+    if len({name for name in names if name}) < 2:
+        return (), np.zeros(len(source), np.int32)
+    if source.max() >= len(names):
         raise TrainingError(
             f"expected a name in `domains` for each of {source.max() + 1} treebanks, got "
             f'{len(names)}: give one each, in the order of the treebanks, or "" for none'
         )
-    distinct = tuple(sorted({name for name in names if name}))
-    number = [distinct.index(name) if name else -1 for name in names or [""] * (source.max() + 1)]
-    return distinct, np.array(number, np.int32)[source]
+    distinct = tuple(sorted(set(names)))
+    return distinct, np.array([distinct.index(name) for name in names], np.int32)[source]
 
 
 @njit(cache=True, nogil=True)

@@ -99,7 +99,7 @@ def _kinds_of_text(
 ) -> tuple[Domains | None, Longs]:
     """Learn to guess the kinds of text, and guess those of these trees."""
     names, kind = kinds_of(settings.domains, basis.forest.source)
-    if len(names) < 2:
+    if not names:
         return None, np.zeros(len(trees), np.int64)
     forest = basis.forest
     word = forest.word[forest.is_leaf]
