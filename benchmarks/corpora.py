@@ -8,6 +8,7 @@ python -m benchmarks.corpora serve       a service that takes its model from S3,
 python -m benchmarks.corpora training    learning by 1 and more workers of a scheduler, and by none
 python -m benchmarks.corpora memory      a long file in pieces
 python -m benchmarks.corpora processes   1, 2, … processes, by the wall clock
+python -m benchmarks.corpora compare     the simulation with runs of 1, 2, … processes
 python -m benchmarks.corpora simulate    1 to 1,000 workers, from measured times of tasks
 """
 
@@ -27,7 +28,8 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 from benchmarks.environment import Record, environment
@@ -45,6 +47,8 @@ from lpcfg.parsing.results import Options
 from lpcfg.parsing.sentences import sentences_in
 
 DATA = Path(os.environ.get("LPCFG_DATA", "../shared/data"))
+PIECE = 1 << 15
+"""Bytes of a task, an eighth of the default: few documents then still make many tasks."""
 
 
 def paragraphs(count: int) -> list[str]:
@@ -161,12 +165,13 @@ def kills(arguments: argparse.Namespace, folder: Path) -> Record:
     write_documents(folder / "in", texts)
     (folder / "in" / "long.txt").write_text("\n\n".join(texts[: len(texts) // 4]))
     command = command_of(arguments, folder, 2, "--piece", "4000")
-    chance, torn, moments = random.Random(arguments.seed), 0, []
+    chance, torn, done = random.Random(arguments.seed), 0, []
     for _ in range(arguments.kills):
         with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as one:
-            moments.append(pause := chance.uniform(0, arguments.longest))
-            time.sleep(pause)
+            time.sleep(chance.uniform(0, arguments.longest))
+            alive = one.poll() is None
             one.kill()
+        done += [_trees_in(folder)] if alive else []
         for path in (folder / "out" / "trees").rglob("*.jsonl"):
             lines = path.read_bytes().splitlines(keepends=True)
             torn += any(not line.endswith(b"}\n") for line in lines)
@@ -174,7 +179,9 @@ def kills(arguments: argparse.Namespace, folder: Path) -> Record:
     ids = _ids(folder / "out")
     expected = _expected(arguments, folder)
     return {
-        "kills": len(moments),
+        "kills": len(done),
+        "documents": len(texts) + 1,
+        "documents_done_at_each_kill": done,
         "sentences": len(ids),
         "torn_files": torn,
         "doubled": sum(count > 1 for count in ids.values()),
@@ -190,7 +197,7 @@ def workers(arguments: argparse.Namespace, folder: Path) -> Record:
     chance, killed = random.Random(arguments.seed), 0
     silent = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster:
-        command = command_of(arguments, folder, 1, "--piece", "100")  # a task a document
+        command = command_of(arguments, folder, 1, "--piece", "100")  # several tasks a document
         at = command.index("--jobs")
         command[at : at + 2] = ["--scheduler", cluster.scheduler_address]
         running = subprocess.Popen(command, **silent)
@@ -251,37 +258,42 @@ def serve(arguments: argparse.Namespace, folder: Path) -> Record:
     server.start()
     host, port = server.get_host_and_port()
     access = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test"}
-    os.environ |= {**access, "AWS_ENDPOINT_URL": f"http://{host}:{port}"}
+    where = {"AWS_DEFAULT_REGION": "us-east-1", "AWS_ENDPOINT_URL": f"http://{host}:{port}"}
+    os.environ |= {**access, **where}
     fsspec.filesystem("s3").mkdir("bucket")
     place = f"{arguments.model}/{resolve(arguments.model, 'model_store').version}"
     fsspec.filesystem("s3").put(f"model_store/{place}", f"bucket/models/{place}", recursive=True)
     found: Record = {}
     for cache in ("cold", "warm"):
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        begun = time.perf_counter()
-        own = ["--model", arguments.model, "--store", "s3://bucket/models"]
-        with subprocess.Popen(
-            [sys.executable, "-m", "lpcfg", "serve", "--port", "0", *own],
-            env={**os.environ, "HOME": str(folder), "XDG_CACHE_HOME": str(folder / "cache")},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        ) as service:
-            assert service.stdout is not None
-            said = ""
-            for said in service.stdout:
-                if said.startswith("ready"):
-                    break
-            found[f"seconds_{cache}"] = round(time.perf_counter() - begun, 2)
-            service.terminate()
-            service.stdout.read()
+        found[f"seconds_{cache}"] = round(_seconds_to_ready(arguments.model, folder), 2)
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         found[f"cpu_seconds_{cache}"] = round(
             after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, 2
         )
-        found[f"said_{cache}"] = said.strip()
     server.stop()
     return found
+
+
+def _seconds_to_ready(model: str, home: Path) -> float:
+    """Start a service with its model on S3, and end it when it is ready."""
+    begun, said = time.perf_counter(), []
+    own = ["--model", model, "--store", "s3://bucket/models"]
+    with subprocess.Popen(
+        [sys.executable, "-m", "lpcfg", "serve", "--port", "0", *own],
+        env={**os.environ, "HOME": str(home)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    ) as service:
+        assert service.stdout is not None
+        for line in service.stdout:
+            said.append(line)
+            if line.startswith("ready"):
+                seconds = time.perf_counter() - begun
+                service.terminate()
+                return seconds
+    raise SystemExit(f"the service ended with {service.returncode}: {''.join(said)}")
 
 
 def training(arguments: argparse.Namespace, folder: Path) -> Record:
@@ -291,6 +303,7 @@ def training(arguments: argparse.Namespace, folder: Path) -> Record:
     found: Record = {}
     learn = [sys.executable, "-m", "lpcfg", "train", *map(str, arguments.treebank)]
     options = ["--rescore", "none", "--exact", "--name", "bank", "--store", str(folder), "--json"]
+    options += ["--config", str(arguments.config)] if arguments.config else []
     hashes = []
     for count in (0, *arguments.jobs):
         begun = time.perf_counter()
@@ -317,7 +330,7 @@ def training(arguments: argparse.Namespace, folder: Path) -> Record:
             for name in ("features", "decomposition", "moments")
         }
         hashes.append(_tensors(folder / "bank" / str(told["version"])))
-    found["same_bytes"] = len(set(hashes)) == 1
+    found |= {"sizes": told["sizes"], "same_bytes": len(set(hashes)) == 1}
     return found
 
 
@@ -360,18 +373,22 @@ def processes(arguments: argparse.Namespace, folder: Path) -> Record:
     found: Record = {"documents": arguments.documents}
     for jobs in arguments.jobs:
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        begun = time.perf_counter()
-        command = command_of(arguments, folder, jobs, "--json", "--piece", "32768")
-        done = subprocess.run(command, check=True, capture_output=True, text=True)
-        wall = time.perf_counter() - begun
+        found[f"seconds_{jobs}"], found["sentences"] = timed(arguments, folder, jobs)
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        found["sentences"] = json.loads(done.stdout)["sentences"]
-        found[f"seconds_{jobs}"] = round(wall, 1)
         found[f"cpu_seconds_{jobs}"] = round(
             after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, 1
         )
-        subprocess.run(["rm", "-r", str(folder / "out")], check=True)
     return found
+
+
+def timed(arguments: argparse.Namespace, folder: Path, jobs: int) -> tuple[float, int]:
+    """Parse the folder's documents by so many processes; return wall seconds and sentences."""
+    begun = time.perf_counter()
+    command = command_of(arguments, folder, jobs, "--json", "--piece", str(PIECE))
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    wall = time.perf_counter() - begun
+    (folder / "out").rename(folder / f"out{jobs}")
+    return round(wall, 2), json.loads(done.stdout)["sentences"]
 
 
 # Simulation ---------------------------------------------------------------------------------------
@@ -391,7 +408,7 @@ def task_seconds(model: str, folder: Path, documents: int) -> list[float]:
     return seconds[1:]
 
 
-def makespan(tasks: Iterator[float], workers: int, start: float, hand_out: float) -> float:
+def makespan(tasks: Iterable[float], workers: int, start: float, hand_out: float) -> float:
     """Compute when the last worker ends, if each takes the next task when it is free.
 
     One coordinator hands out a task in `hand_out` seconds; workers begin after `start` seconds.
@@ -405,6 +422,36 @@ def makespan(tasks: Iterator[float], workers: int, start: float, hand_out: float
         last = max(last, coordinator + seconds)
         heapq.heappush(free, coordinator + seconds)
     return last
+
+
+def compare(arguments: argparse.Namespace, folder: Path) -> Record:
+    """Simulate runs by 1, 2, … processes of this machine from measured tasks, and time the runs.
+
+    Processes that share a core take turns, so their tasks take longer.
+    """
+    write_documents(folder / "first" / "in", paragraphs(1))
+    start, _ = timed(arguments, folder / "first", 1)
+    write_documents(folder / "in", paragraphs(arguments.documents))
+    job = replace(job_of(arguments.model, folder / "alone"), piece=PIECE)
+    documents = find([str(folder / "in")], None, job.out)
+    Worker(job_of(arguments.model, folder / "warm")).do(ParseDocuments((documents[0],)))
+    crew = Timed(job)
+    run(job, documents, lambda _: crew, lambda _: None, mix=False)
+    tasks = [seconds for _, seconds in crew.outcomes]
+    hand_out = (crew.seconds - sum(tasks)) / len(tasks)
+    found: Record = {
+        "tasks": len(tasks),
+        "mean_task_seconds": round(statistics.mean(tasks), 3),
+        "longest_task_seconds": round(max(tasks), 3),
+        "hand_out_milliseconds": round(1000 * hand_out, 2),
+        "start_seconds": start,
+    }
+    for jobs in arguments.jobs:
+        turns = max(1.0, jobs / len(os.sched_getaffinity(0)))
+        took = makespan((turns * one for one in tasks), jobs, turns * start, hand_out)
+        found[f"simulated_{jobs}"] = round(took, 2)
+        found[f"measured_{jobs}"], found["sentences"] = timed(arguments, folder, jobs)
+    return found
 
 
 def simulate(arguments: argparse.Namespace, folder: Path) -> Record:
@@ -422,7 +469,7 @@ def simulate(arguments: argparse.Namespace, folder: Path) -> Record:
     }
     for workers in (1, 2, 4, 10, 100, 1000):
         slow = [one * (arguments.straggling if chance.random() < 0.01 else 1.0) for one in sizes]
-        took = makespan(iter(slow), workers, arguments.start, arguments.hand_out)
+        took = makespan(slow, workers, arguments.start, arguments.hand_out)
         found[f"speedup_{workers}"] = round(alone / took, 2)
     return found
 
@@ -431,7 +478,7 @@ QUESTIONS = {
     one.__name__: one
     for one in (
         *(overhead, resume, kills, workers, serve, training),
-        *(memory, processes, simulate),
+        *(memory, processes, compare, simulate),
     )
 }
 
@@ -446,6 +493,7 @@ def main() -> None:
     parser.add_argument("--kills", type=int, default=50)
     parser.add_argument("--longest", type=float, default=20.0, help="seconds before a kill")
     parser.add_argument("--treebank", type=Path, nargs="+", default=[DATA / "craft" / "train.mrg"])
+    parser.add_argument("--config", type=Path, help="of training")
     parser.add_argument("--megabytes", type=int, default=1000)
     parser.add_argument("--jobs", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--tasks", type=int, default=20_000)

@@ -191,10 +191,10 @@ def test_the_papers_em_takes_nineteen_times_as_long_as_spectral() -> None:
 def test_a_simulated_run_ends_with_its_last_worker(
     tasks: list[float], workers: int, expected: float
 ) -> None:
-    assert corpora.makespan(iter(tasks), workers, 2.0, 0.0) == expected
+    assert corpora.makespan(tasks, workers, 2.0, 0.0) == expected
 
 
 def test_a_simulated_coordinator_hands_out_one_task_at_a_time() -> None:
     """A thousand workers do tasks of 1 s no faster than they are handed out."""
-    took = corpora.makespan(iter([1.0] * 1000), 1000, 0.0, 0.01)
+    took = corpora.makespan([1.0] * 1000, 1000, 0.0, 0.01)
     assert took == pytest.approx(1000 * 0.01 + 1.0)
