@@ -124,9 +124,8 @@ async def reloads(store: Path, name: str, bundle: Bundle, count: int) -> Record:
 
 async def restarts(store: Path, name: str, count: int) -> Record:
     """Replace one of two replicas so many times."""
-    running = [_started(store, name) for _ in range(2)]
-    clients = Clients([one.port for one in running])
-    codes: Counter[int] = Counter()
+    running: list[Process] = []
+    clients, codes = Clients([]), Counter[int]()
 
     async def work() -> None:
         for _ in range(count):
@@ -142,6 +141,9 @@ async def restarts(store: Path, name: str, count: int) -> Record:
             old.__exit__(None, None, None)
 
     try:
+        for _ in range(2):
+            running.append(_started(store, name))
+            clients.ports.append(running[-1].port)
         await clients.during(work)
     finally:
         for one in running:
@@ -152,7 +154,11 @@ async def restarts(store: Path, name: str, count: int) -> Record:
 def _started(store: Path, name: str) -> Process:
     process = Process(name, store, drain_seconds=1.0)
     process.__enter__()
-    return process.ready()
+    try:
+        return process.ready()
+    except RuntimeError:
+        process.__exit__(None, None, None)
+        raise
 
 
 def main() -> int:
@@ -170,13 +176,15 @@ def main() -> int:
             facts = stored.manifest["facts"]
             bundle = Bundle(dict(stored.tensors), stored.grammar, facts, stored.card)  # type: ignore[arg-type]
         publish(store, name, bundle)
-        records = [
-            asyncio.run(reloads(store, name, bundle, arguments.reloads)),
-            asyncio.run(restarts(store, name, arguments.restarts)),
-        ]
-    for record in records:
-        print(json.dumps({**record, "model": name, **environment(0)}), flush=True)
-    return 1 if any(record["lost"] for record in records) else 0
+        lost = 0
+        for part in (
+            reloads(store, name, bundle, arguments.reloads),
+            restarts(store, name, arguments.restarts),
+        ):
+            record = asyncio.run(part)
+            print(json.dumps({**record, "model": name, **environment(0)}), flush=True)
+            lost += record["lost"]
+    return 1 if lost else 0
 
 
 if __name__ == "__main__":

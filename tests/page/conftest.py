@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 
 import pytest
 from benchmarks.serving import Process
-from playwright.sync_api import Browser, Locator, Page, Request, Response, sync_playwright
+from playwright.sync_api import Browser, Locator, Page, Request, Response, expect, sync_playwright
 
 from lpcfg.train.config import TrainingConfig
 from lpcfg.train.pipeline import train_and_publish
@@ -73,6 +73,7 @@ class Reader:
         """Wait until nothing is asked any more."""
         self.page.wait_for_selector("#status:not(:empty)", state="attached")
         self.page.wait_for_selector("#analysis[aria-busy=false]")
+        expect(self.page.locator(".tree[aria-busy=true]")).to_have_count(0)  # far from the view
 
     def parse(self, text: str, **options: object) -> dict[str, Any]:
         """Ask the service itself to parse a text."""

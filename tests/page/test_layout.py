@@ -121,6 +121,47 @@ def test_words_stand_in_their_order(reader: Reader, way: str) -> None:
         assert len({block["text"]["y"] for block in leaves}) == 1
 
 
+OPENED = """
+async ([answer, key]) => {
+  const { TreeView } = await import("/tree-view.js");
+  const { treeOf } = await import("/analysis.js");
+  const sentence = answer.sentences[0];
+  const tree = new TreeView({ label: "a tree" });
+  document.querySelector("#trees").replaceChildren(tree.element);
+  const nodes = treeOf(sentence, sentence.parses[0]);
+  tree.show(nodes);
+  const count = () => tree.picture.querySelectorAll(".node").length;
+  const busy = () => tree.picture.getAttribute("aria-busy");
+  const [first, waits] = [count(), busy()];
+  if (key !== null) {
+    tree.picture.querySelector("[tabindex='0']").focus();
+    document.activeElement.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true }));
+  }
+  const focused = document.activeElement.querySelector(".word")?.textContent ?? null;
+  while (busy() === "true") await new Promise((done) => setTimeout(done, 5));
+  const order = [...tree.picture.querySelectorAll(".node")].map((one) => Number(one.dataset.node));
+  tree.element.remove();
+  return { first, waits, focused, order, all: nodes.length };
+}
+"""
+
+
+def test_nodes_in_view_are_drawn_at_once_and_the_others_soon(reader: Reader) -> None:
+    page = reader.open("It rained.")
+    for words, is_long in ((10, False), (100, True)):
+        told = page.evaluate(OPENED, [reader.parse(of_words(words)), None])
+        assert told["order"] == list(range(told["all"]))
+        assert (told["waits"] == "true") is is_long
+        assert (told["first"] < told["all"] / 2) is is_long
+
+
+def test_a_key_leads_to_a_node_that_is_not_drawn_yet(reader: Reader) -> None:
+    page = reader.open("It rained.")
+    told = page.evaluate(OPENED, [reader.parse(of_words(100)), "End"])
+    assert told["focused"] == "."
+    assert told["order"] == list(range(told["all"]))
+
+
 DRAWN = """
 async ([answer, marginals]) => {
   const { TreeView } = await import("/tree-view.js");

@@ -14,7 +14,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from lpcfg.errors import LpcfgError
+from lpcfg.errors import InputError, LpcfgError
 from lpcfg.web.endpoints.lines import AHEAD, Lines, checked
 from lpcfg.web.http.problems import Refused, problem_of
 from lpcfg.web.http.record import connection_of, record_of
@@ -33,7 +33,7 @@ LINES = {
         "description": "A sentence a line, as JSON: a string, or an object with tokens as in the "
         "`sentences` of /v1/parse. Each line is one sentence, so `text`, which may have several, "
         "is none. A line that is blank has a problem for its answer; a line break at the very end "
-        "begins no other line.",
+        "begins no other line. With `Content-Encoding: gzip`, the body is expanded.",
         "required": True,
         "content": {
             "application/x-ndjson": {
@@ -80,6 +80,7 @@ class Batch:
 
     service: Service
     request: Request
+    body: AsyncIterator[bytes]
     lines: Lines
     under_way: set[Answering] = field(default_factory=set)
 
@@ -129,7 +130,7 @@ class Batch:
     async def _read(self, ahead: "asyncio.Queue[Answering | bytes | None]") -> None:
         """Start each line as it arrives. Cancel all of them if the client disconnects."""
         with suppress(ClientDisconnect):
-            async for number, line in _lines(self.request, self.service):
+            async for number, line in _lines(self.body, self.request, self.service):
                 if isinstance(line, _Late):
                     await ahead.put(self._too_late(number, line.lines))
                     continue
@@ -149,7 +150,7 @@ class Batch:
 
 
 async def _lines(
-    request: Request, service: Service
+    body: AsyncIterator[bytes], request: Request, service: Service
 ) -> AsyncIterator[tuple[int, bytes | LpcfgError | _Late]]:
     """Yield the numbered lines of a body. A line that cannot be answered is an error in its place.
 
@@ -157,7 +158,7 @@ async def _lines(
     """
     longest = service.settings.max_body_bytes
     number, kept, length = 1, bytearray(), 0
-    chunks = _chunks(request, service)
+    chunks = _chunks(body, request, service)
     async for chunk in chunks:
         if isinstance(chunk, LpcfgError):
             yield number, chunk
@@ -181,24 +182,30 @@ async def _lines(
         yield number, checked(bytes(kept), length, longest)
 
 
-async def _chunks(request: Request, service: Service) -> AsyncIterator[bytes | LpcfgError]:
-    """Yield the pieces of a body, or an error if no line ends for too long while it is waited for.
+async def _chunks(
+    body: AsyncIterator[bytes], request: Request, service: Service
+) -> AsyncIterator[bytes | LpcfgError]:
+    """Yield the pieces of a body, or an error if no line ends for too long while it is waited for,
+    or if the rest cannot be read.
 
     A line in pieces has a second more for each 1024 bytes of it.
     """
-    stream, connection = aiter(request.stream()), connection_of(request.scope)
+    connection = connection_of(request.scope)
     left = seconds = service.settings.body_seconds
     while True:
         started = time.monotonic()
         try:
             async with asyncio.timeout(max(min(left, service.remaining()), 0.0)):
-                chunk = await anext(stream, None)
+                chunk = await anext(body, None)
             if service.remaining() <= 0:  # however much there is
                 raise TimeoutError
-        except TimeoutError:
+        except (TimeoutError, InputError) as error:
             if connection is not None:
                 connection.close_after_answer()  # the rest of the body is not read
-            yield _ENDING if service.remaining() <= 0 else _slow(seconds)
+            if isinstance(error, InputError):
+                yield error
+            else:
+                yield _ENDING if service.remaining() <= 0 else _slow(seconds)
             return
         if chunk is None:
             return

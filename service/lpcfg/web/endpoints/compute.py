@@ -28,11 +28,11 @@ from lpcfg.web.endpoints import inputs
 from lpcfg.web.endpoints.batch import ANSWERED, LINES, Batch, LinesResponse
 from lpcfg.web.endpoints.lines import Lines
 from lpcfg.web.endpoints.tasks import Answer, encoded, limited, located, parse_task
-from lpcfg.web.http.bodies import GuardedRoute
+from lpcfg.web.http.bodies import GuardedRoute, pieces
 from lpcfg.web.http.keys import BEARER
 from lpcfg.web.http.limits import check_count
 from lpcfg.web.http.problems import documented, problem_of
-from lpcfg.web.scheduling.admission import cost, cost_of_text, tokens_of_text
+from lpcfg.web.scheduling.admission import cost_of_text, cost_of_tokens, tokens_of_text
 from lpcfg.web.scheduling.phases import phase
 from lpcfg.web.scheduling.work import Task
 from lpcfg.web.served import Served
@@ -111,7 +111,7 @@ async def marginals(body: MarginalsRequest, request: Request, service: TheServic
         sentence = inputs.sentence_of(given[0], settings, pointer)
         _check_words(body, sentence)
         _check_spans(body, sentence)
-        return limited([Task(lambda: run(sentence), cost(len(sentence.tokens)))], settings)
+        return limited([Task(lambda: run(sentence), cost_of_tokens(sentence.tokens))], settings)
 
     estimate = inputs.estimate(None, given, settings)
     [answer] = await service.compute(request, prepare, estimate, stop)
@@ -206,7 +206,7 @@ def _tree_probability(
     response_class=LinesResponse,
     responses={
         200: {"description": ANSWERED, "model": BatchLine},
-        **documented("content", "limit", "key", "overload", "starting"),
+        **documented("content", "limit", "media-type", "key", "overload", "starting"),
     },
     openapi_extra=LINES,
     summary="Parse line by line",
@@ -230,7 +230,7 @@ async def batch(
         return parse_task(service.cache, served, sentence, options, stop, "")
 
     lines = Lines(service, served.version, task_of, asker_of(request), request.url.path)
-    return LinesResponse(Batch(service, request, lines))
+    return LinesResponse(Batch(service, request, pieces(request), lines))
 
 
 # Shared -------------------------------------------------------------------------------------------

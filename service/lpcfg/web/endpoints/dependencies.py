@@ -24,10 +24,10 @@ from lpcfg.web.endpoints.batch import ANSWERED, LINES, Batch, LinesResponse
 from lpcfg.web.endpoints.compute import PROBLEMS, admit_sentences
 from lpcfg.web.endpoints.lines import Lines
 from lpcfg.web.endpoints.tasks import Answer, encoded, limited, located
-from lpcfg.web.http.bodies import GuardedRoute
+from lpcfg.web.http.bodies import GuardedRoute, pieces
 from lpcfg.web.http.keys import BEARER
 from lpcfg.web.http.problems import documented
-from lpcfg.web.scheduling.admission import cost
+from lpcfg.web.scheduling.admission import cost_of_tokens
 from lpcfg.web.scheduling.phases import phase
 from lpcfg.web.scheduling.work import Task
 from lpcfg.web.state import Service, asker_of, service_of
@@ -81,7 +81,7 @@ async def dependencies(
         for number, one in enumerate(sentences):
             check_plain(one, f"/sentences/{number}")
         tasks = (
-            Task(partial(_answered, parser, one, stop, form), cost(len(one.tokens)))
+            Task(partial(_answered, parser, one, stop, form), cost_of_tokens(one.tokens))
             for one in sentences
         )
         return limited(tasks, settings)
@@ -103,7 +103,9 @@ async def dependencies(
     response_class=LinesResponse,
     responses={
         200: {"description": ANSWERED, "model": DependencyBatchLine},
-        **documented("content", "limit", "key", "overload", "starting", "not-found"),
+        **documented(
+            *("content", "limit", "media-type", "key", "overload", "starting", "not-found")
+        ),
     },
     openapi_extra=LINES,
     summary="Parse line by line into dependency trees",
@@ -123,10 +125,10 @@ async def batch(
     def task_of(sentence: Sentence, stop: Stop) -> Task[Answer]:
         check_plain(sentence, "")
         run = partial(_answered, parser, sentence, stop, Form.JSON)
-        return Task(run, cost(len(sentence.tokens)))
+        return Task(run, cost_of_tokens(sentence.tokens))
 
     lines = Lines(service, version, task_of, asker_of(request), request.url.path)
-    return LinesResponse(Batch(service, request, lines))
+    return LinesResponse(Batch(service, request, pieces(request), lines))
 
 
 def _answered(parser: DependencyParser, sentence: Sentence, stop: Stop, form: Form) -> Answer:

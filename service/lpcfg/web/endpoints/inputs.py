@@ -15,7 +15,7 @@ from lpcfg.trees.brackets import parse_tree
 from lpcfg.trees.normalize import normalize
 from lpcfg.trees.tree import Tree
 from lpcfg.web.http.limits import check_count, check_length
-from lpcfg.web.scheduling.admission import cost, cost_of_text, tokens_of_text
+from lpcfg.web.scheduling.admission import cost, cost_of_text, cost_of_tokens, tokens_of_text
 
 AnyInput = str | TokensInput
 
@@ -122,7 +122,7 @@ def _estimates(given: Sequence[AnyInput], longest: int) -> Iterator[float]:
         if isinstance(one, str):
             yield cost_of_text(one, longest)
         else:
-            yield cost(min(len(one.tokens), longest))
+            yield cost_of_tokens(one.tokens)
 
 
 def tokens_in(text: str | None, given: Sequence[AnyInput] | None) -> int:

@@ -16,7 +16,7 @@ from lpcfg.protocol.schemas import BatchLine, BatchParameters, JobAnswer
 from lpcfg.web.endpoints.batch import LINES
 from lpcfg.web.endpoints.compute import check_parses
 from lpcfg.web.endpoints.tasks import located
-from lpcfg.web.http.bodies import GuardedRoute, too_large
+from lpcfg.web.http.bodies import GuardedRoute, pieces
 from lpcfg.web.http.keys import BEARER
 from lpcfg.web.http.problems import Refused, documented
 from lpcfg.web.http.record import record_of
@@ -36,7 +36,8 @@ router = APIRouter(dependencies=[Depends(BEARER)])
     JOBS,
     status_code=202,
     responses=documented(
-        *("content", "limit", "body-limit", "not-found", "key", "overload", "starting")
+        *("content", "limit", "body-limit", "media-type"),
+        *("not-found", "key", "overload", "starting"),
     ),
     openapi_extra=LINES,
     summary="Leave lines to be parsed",
@@ -89,13 +90,11 @@ async def begin(
 
 
 async def _receive(request: Request, draft: Draft, most: int) -> None:
-    """Write the body to the disk as it comes."""
+    """Write the body to the disk as it comes, expanded."""
     kept = bytearray()
     try:
-        async for chunk in request.stream():
-            kept += chunk
-            if draft.bytes + len(kept) > most:
-                raise too_large(draft.bytes + len(kept), most)
+        async for piece in pieces(request, most):
+            kept += piece
             if len(kept) >= _BLOCK:
                 await asyncio.to_thread(draft.write, bytes(kept))
                 kept.clear()

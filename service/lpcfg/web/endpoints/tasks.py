@@ -13,7 +13,7 @@ from lpcfg.parsing.results import Options, Sentence
 from lpcfg.parsing.to_json import analysis_json
 from lpcfg.settings import Settings
 from lpcfg.web.endpoints.inputs import check_tags, without_id
-from lpcfg.web.scheduling.admission import cost
+from lpcfg.web.scheduling.admission import cost_of_tokens
 from lpcfg.web.scheduling.cache import Cache
 from lpcfg.web.scheduling.phases import phase
 from lpcfg.web.scheduling.work import Task
@@ -55,7 +55,7 @@ def parse_task(
         cache.put(key, made)
         return Answer(with_id(sentence.id, made), length)
 
-    return Task(run, cost(length))
+    return Task(run, cost_of_tokens(sentence.tokens))
 
 
 def limited(tasks: Iterable[Task[Answer]], settings: Settings) -> list[Task[Answer]]:

@@ -4,7 +4,7 @@ import asyncio
 import gzip
 import re
 import zlib
-from collections.abc import Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
 from typing import Any
 
 import numpy as np
@@ -28,6 +28,7 @@ _JSON_TYPE = re.compile(r"application/(?:[\w.-]+\+)?json\s*(?:;.*)?", re.IGNOREC
 LARGE = 1 << 14  # bytes of a body that is read off the event loop: others wait a millisecond
 _WORTH = 1024  # bytes of an answer that is compressed
 _GZIP = 31  # what zlib calls gzip, with any window
+_PIECE = 1 << 16  # bytes that are expanded at once, as many as come at once uncompressed
 
 
 class JsonRequest(Request):
@@ -57,17 +58,13 @@ class JsonRequest(Request):
         Starlette's middleware is not used: it answers in plain text and would limit batches as
         well.
         """
-        most = service_of(self).settings.max_body_bytes
         body = bytearray()
         try:
-            async for chunk in self.stream():
-                body += chunk
-                if len(body) > most:
-                    raise too_large(len(body), most)
+            async for piece in pieces(self, service_of(self).settings.max_body_bytes):
+                body += piece
         except ClientDisconnect:
             raise Stopped("expected the rest of the body, got a closed connection") from None
-        encoding = self.headers.get("content-encoding", "identity").lower()
-        return bytes(body) if encoding == "identity" else _expanded(bytes(body), encoding, most)
+        return bytes(body)
 
 
 def _read(body: bytes, settings: Settings) -> Any:
@@ -94,20 +91,49 @@ class GuardedRoute(APIRoute):
         return guarded
 
 
-def _expanded(body: bytes, encoding: str, most: int) -> bytes:
-    """Expand a compressed body, no further than the limit."""
-    if encoding != "gzip":
+def pieces(request: Request, most: int | None = None) -> AsyncIterator[bytes]:
+    """Return the pieces of a body as they come, expanded if it is compressed.
+
+    Raise Refused for a compression that is not known here. The pieces raise LimitError for a body
+    of more bytes than this, compressed or expanded, and InputError for one that is no gzip.
+    """
+    encoding = request.headers.get("content-encoding", "identity").lower()
+    if encoding not in ("identity", "gzip"):
         raise Refused(
             "media-type",
             f"expected the content-encoding gzip or none, got {encoding!r}: send one of them",
         )
+    stream = _limited(request.stream(), most)
+    return stream if encoding == "identity" else _limited(_expanded(stream), most)
+
+
+async def _limited(stream: AsyncIterator[bytes], most: int | None) -> AsyncIterator[bytes]:
+    size = 0
+    async for chunk in stream:
+        size += len(chunk)
+        if most is not None and size > most:
+            raise too_large(size, most)
+        yield chunk
+
+
+async def _expanded(stream: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """Expand gzip, one member or several, no further than it is read."""
+    member, whole = zlib.decompressobj(_GZIP), False
     try:
-        found = zlib.decompressobj(_GZIP).decompress(body, most + 1)
+        async for chunk in stream:
+            left, piece = chunk, b""
+            while left or (len(piece) == _PIECE and not member.eof):
+                if member.eof:
+                    member = zlib.decompressobj(_GZIP)
+                piece = member.decompress(left, _PIECE)
+                left, whole = member.unconsumed_tail or member.unused_data, member.eof
+                if piece:
+                    yield piece
+                    await asyncio.sleep(0)  # a small chunk may expand to a thousand times its size
     except zlib.error as error:
         raise InputError(f"expected a body in gzip, got something else ({error})") from None
-    if len(found) > most:
-        raise too_large(len(found), most)
-    return found
+    if not whole:
+        raise InputError("expected a whole body in gzip, got the beginning of one: send all of it")
 
 
 async def _compressed(answer: Response, request: Request) -> Response:

@@ -337,7 +337,7 @@ function mapLines(nodes, { n, place }) {
   const corner = (span) => place(span).join(" ");
   const triangle = `M${corner({ start: 0, end: 0 })}L${corner({ start: 0, end: n })}L${corner({ start: n, end: n })}`;
   const lines = treeLines(nodes).map(({ from, to }) => `M${corner(from)}L${corner(to)}`);
-  return [triangle, ...lines].map((path) => ({ path }));
+  return [triangle, ...lines].join("");
 }
 
 function overlay(nodes, { place, unit }) {

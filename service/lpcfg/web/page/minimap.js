@@ -30,12 +30,12 @@ export class Minimap {
     });
   }
 
-  /** Take over a new drawing and its lines. */
+  /** Take over a new drawing and its lines, a path in SVG's notation. */
   show(drawing, lines) {
     this.#drawing = drawing;
     const { width, height } = drawing;
     this.#picture.setAttribute("viewBox", `0 0 ${width} ${height}`);
-    this.#lines.setAttribute("d", lines.map((line) => line.path).join(""));
+    this.#lines.setAttribute("d", lines);
   }
 
   /** Move the frame to what is visible; show the map only where that is not everything. */

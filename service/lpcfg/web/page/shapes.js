@@ -106,6 +106,7 @@ function at([x, y]) {
   return `${tidy(x)} ${tidy(y)}`;
 }
 
-function tidy(number) {
+/** A number of pixels, no finer than anybody sees. */
+export function tidy(number) {
   return Math.round(number * 100) / 100;
 }

@@ -12,9 +12,10 @@ import { layout } from "./layout.js";
 import { Minimap } from "./minimap.js";
 import { dragToScroll } from "./drag.js";
 import { outline } from "./outline.js";
-import { edgeShapes, nodeShapes, textShapes } from "./shapes.js";
+import { edgeShapes } from "./shapes.js";
 import { isLitSpan } from "./spotlight.js";
-import { TYPE } from "./type.js";
+import { nodeElements } from "./tree-elements.js";
+import { TreeGroups } from "./tree-groups.js";
 import * as walk from "./walk.js";
 
 const STEP = 1.25;
@@ -28,6 +29,8 @@ const ROOMY = 1.5;
 const COMFORTABLE = 0.8;
 /** In a box narrower than this a tree that does not fit opens as an outline. */
 const NARROW = 640;
+/** How far from the view a node is near, in the drawing's units. */
+const AROUND = 40;
 
 export class TreeView {
   #nodes = [];
@@ -37,7 +40,7 @@ export class TreeView {
   #turned = null;
   #zoom = 1;
   #drawing = null;
-  #groups = new Map();
+  #groups;
   #current = 0;
   #chosen = null;
   #spot = null;
@@ -53,6 +56,7 @@ export class TreeView {
     this.#listeners = { onSpot, onChoose };
     this.picture = svg("svg", { class: "tree", role: "tree", "aria-label": label });
     this.box = html("div", { class: "canvas" }, this.picture);
+    this.#groups = new TreeGroups(this.picture, (place) => this.#group(place));
     this.#minimap = new Minimap(this.box);
     this.element = html("div", { class: "pane" }, this.box, this.#minimap.element);
     this.#listen();
@@ -72,8 +76,7 @@ export class TreeView {
     this.#folded = new Set(folded);
     this.#chosen = null;
     this.#current = 0;
-    this.#draw();
-    this.open();
+    this.#draw(true);
   }
 
   /** How nodes stand out, by id. */
@@ -110,28 +113,16 @@ export class TreeView {
   /** Mark what is chosen: a node, { start, end } of words, or nothing (null). */
   choose(chosen) {
     this.#chosen = chosen;
-    const inWords = (node) => chosen !== null && chosen.id === undefined && node.word !== null
-      && chosen.start <= node.start && node.end <= chosen.end;
     for (const [id, group] of this.#groups) {
-      const node = this.#nodes[id];
-      const isChosen = chosen !== null && (chosen.id === id || inWords(node));
+      const isChosen = this.#isChosen(this.#nodes[id]);
       group.classList.toggle("chosen", isChosen);
       group.setAttribute("aria-selected", String(isChosen));
     }
   }
 
-  /** Open the tree: as large as fits and readable, with its root in the middle. */
-  open() {
-    const { sideways, width } = this.#drawing;
-    const scale = this.#fitting();
-    if (sideways) this.#resize(Math.min(1, Math.max(READABLE, this.#room().width / width)));
-    else this.#resize(scale < READABLE ? COMFORTABLE : scale);
-    this.#centre(this.#nodes[0], true);
-  }
-
   /** Make the whole tree visible. */
   fit() {
-    this.#resize(this.#fitting());
+    this.#resize(scaleIn(this.#drawing, this.#room()));
   }
 
   zoomIn() {
@@ -163,57 +154,78 @@ export class TreeView {
 
   // Drawing ---------------------------------------------------------------------------------------
 
-  #draw() {
-    this.#drawing = this.#placed();
+  /** Place the tree and draw it. One that opens gets its size before the browser looks at it. */
+  #draw(opening = false) {
+    const room = this.#room();
+    this.#drawing = this.#placed(room);
     const { width, height, blocks, sideways } = this.#drawing;
     this.picture.setAttribute("viewBox", `0 0 ${width} ${height}`);
+    if (opening) this.#size(this.#opening(room));
     this.element.classList.toggle("outline", sideways);
-    this.#groups.clear();
-    const edges = blocks.flatMap(edgeShapes);
-    const groups = blocks.flatMap((block) =>
-      block.nodes.map((one) => this.#group(one, block, sideways)));
-    this.picture.replaceChildren(svg("g", { role: "none" }, ...edges.map(element)), ...groups);
-    if (!this.#groups.has(this.#current)) this.#current = 0;
-    this.#groups.get(this.#current).setAttribute("tabindex", "0");
-    this.#minimap.show(this.#drawing, edges);
-    if (this.#spot !== null) this.light(this.#spot);
-    if (this.#chosen !== null) this.choose(this.#chosen);
+    if (!this.#isDrawn(this.#current)) this.#current = 0;
+    const lines = blocks.flatMap(edgeShapes).map(({ path }) => path).join("");
+    const ground = svg("path", { class: "edge", role: "none", d: lines });
+    const places = blocks.flatMap((block) => block.nodes.map((one) => ({ one, block, sideways })));
+    this.#groups.show(ground, places, this.#near(room, opening));
+    this.#minimap.show(this.#drawing, lines);
+    if (opening) this.#centre(this.#nodes[0], true);
   }
 
-  #placed() {
+  #placed(room) {
     const [root] = this.#nodes;
     if (this.#turned) return outline(root, this.#folded);
     const upright = layout(root, this.#folded);
-    const room = this.#room();
     const isTight = room.width > 0 && room.width < NARROW && scaleIn(upright, room) < READABLE;
     return this.#turned === null && isTight ? outline(root, this.#folded) : upright;
   }
 
-  #group(one, block, sideways) {
-    const { node } = one;
+  /** What is near the part of the drawing that the box shows, or will show when it opens. */
+  #near(room, opening) {
+    const { width, sideways } = this.#drawing;
+    if (room.width === 0 || (sideways && !opening)) return () => true;
+    const [start, size] = sideways ? ["y", "height"] : ["x", "width"];
+    const shown = (sideways ? window.innerHeight : room.width) / this.#zoom;
+    const root = this.#boxOf(this.#nodes[0]);
+    const wanted = opening ? root.x + (root.width - shown) / 2 : this.box.scrollLeft / this.#zoom;
+    const low = sideways ? 0 : Math.max(0, Math.min(wanted, width - shown));
+    const isNear = (box) => box[start] < low + shown + AROUND && box[start] + box[size] > low - AROUND;
+    return ({ one, block }) => one.node.id === this.#current || isNear(one.box)
+      || (block.textBox !== null && isNear(block.textBox));
+  }
+
+  #isDrawn(id) {
+    return this.#drawing.blocks.some(({ nodes }) => nodes.some(({ node }) => node.id === id));
+  }
+
+  #isChosen({ id, word, start, end }) {
+    const chosen = this.#chosen;
+    if (chosen === null || chosen.id !== undefined) return chosen?.id === id;
+    return word !== null && chosen.start <= start && end <= chosen.end;
+  }
+
+  #group(place) {
+    const { node } = place.one;
     const mark = this.#marks.get(node.id);
+    const isChosen = this.#isChosen(node);
+    const classes = ["node", levelOf(node.probability), mark?.kind];
+    if (isLitSpan(this.#spot, node)) classes.push("lit");
+    if (isChosen) classes.push("chosen");
     const siblings = node.parent?.children ?? [node];
-    const group = svg("g", {
-      class: ["node", levelOf(node.probability), mark?.kind].filter(Boolean).join(" "),
+    return svg("g", {
+      class: classes.filter(Boolean).join(" "),
       role: "treeitem",
-      tabindex: "-1",
+      tabindex: node.id === this.#current ? "0" : "-1",
       "aria-level": node.depth + 1,
       "aria-setsize": siblings.length,
       "aria-posinset": node.place + 1,
       "aria-expanded": node.word === null ? String(!this.#folded.has(node.id)) : null,
-      "aria-selected": "false",
+      "aria-selected": String(isChosen),
       "aria-label": this.#description(node),
       "data-node": node.id,
       "data-label": node.label,
       "data-start": node.start,
       "data-end": node.end,
-    });
-    if (block.isTag) group.append(targetOf(one.box, block.textBox));
-    group.append(...nodeShapes(one, block).map(element));
-    if (mark) group.append(flagOf(one.box, mark));
-    if (block.nodes.at(-1) === one) group.append(...textShapes(block, sideways).map(element));
-    this.#groups.set(node.id, group);
-    return group;
+    }, ...nodeElements(place, mark));
   }
 
   #description(node) {
@@ -233,17 +245,24 @@ export class TreeView {
     return { width: this.box.clientWidth, height: parseFloat(style.maxHeight) || Infinity };
   }
 
-  #fitting() {
-    return scaleIn(this.#drawing, this.#room());
+  /** The scale that a tree opens in: as large as fits, where that is readable. */
+  #opening(room) {
+    const scale = scaleIn(this.#drawing, room);
+    if (this.#drawing.sideways) return Math.min(1, Math.max(READABLE, room.width / this.#drawing.width));
+    return scale < READABLE ? COMFORTABLE : scale;
+  }
+
+  #size(zoom) {
+    this.#zoom = Math.min(LARGEST, Math.max(SMALLEST, zoom));
+    this.picture.setAttribute("width", this.#drawing.width * this.#zoom);
+    this.picture.setAttribute("height", this.#drawing.height * this.#zoom);
   }
 
   #resize(zoom) {
     const { box } = this;
     const before = this.#zoom;
-    this.#zoom = Math.min(LARGEST, Math.max(SMALLEST, zoom));
     const [x, y] = [box.scrollLeft + box.clientWidth / 2, box.scrollTop + box.clientHeight / 2];
-    this.picture.setAttribute("width", this.#drawing.width * this.#zoom);
-    this.picture.setAttribute("height", this.#drawing.height * this.#zoom);
+    this.#size(zoom);
     box.scrollLeft = (x * this.#zoom) / before - box.clientWidth / 2;
     box.scrollTop = (y * this.#zoom) / before - box.clientHeight / 2;
     this.#minimap.follow();
@@ -392,45 +411,6 @@ function scaleIn({ width, height }, room) {
 
 function between(one, other) {
   return { start: Math.min(one.start, other.start), end: Math.max(one.end, other.end) };
-}
-
-// Shapes as elements ------------------------------------------------------------------------------
-
-function element(shape) {
-  if (shape.kind === "path") return svg("path", { class: shape.role, d: shape.path });
-  if (shape.kind === "box") {
-    const { x, y, width, height, radius, role } = shape;
-    return svg("rect", { class: role, x, y, width, height, rx: radius });
-  }
-  const { size, weight } = TYPE[shape.type];
-  return svg("text", {
-    class: shape.role,
-    x: shape.x,
-    y: shape.y,
-    "text-anchor": shape.anchor,
-    "font-size": size,
-    "font-weight": weight,
-  }, shape.text);
-}
-
-/** The ground under a tag and its word, so that pointing between them points at both. */
-function targetOf(box, words) {
-  const [x, y] = [Math.min(box.x, words.x), Math.min(box.y, words.y)];
-  const [right, bottom] = [
-    Math.max(box.x + box.width, words.x + words.width),
-    Math.max(box.y + box.height, words.y + words.height),
-  ];
-  return svg("rect", { class: "target", x, y, width: right - x, height: bottom - y });
-}
-
-/** A small sign at the corner of a node, so that no mark is a colour alone. */
-function flagOf({ x, y, width }, { sign }) {
-  return svg(
-    "g",
-    { class: "flag" },
-    svg("circle", { cx: x + width - 1, cy: y + 1, r: 6.5 }),
-    svg("text", { x: x + width - 1, y: y + 5, "text-anchor": "middle", "font-size": 11 }, sign),
-  );
 }
 
 function nodeAt(target) {

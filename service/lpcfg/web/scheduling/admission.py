@@ -12,6 +12,7 @@ batch    lines of /v1/batch, each a request of its own, as many as are read ahea
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -21,6 +22,7 @@ from lpcfg.web.http.problems import Refused
 # Fitted to 0.5, 1.2, 5 and 100 ms at 10, 20, 40 and 120 tokens. Only the ratios matter, because
 # the scale is learned.
 _EACH, _LINEAR, _CUBIC = 1e-4, 4e-5, 5e-8
+_CHARACTER = 5e-7  # seconds for a character of a token: .5 s for one of a megabyte
 _CHARACTERS_PER_TOKEN = 4  # a little under the English average, so that costs are never too low
 _LEARNING = 0.05  # weight of the newest batch in the scale: about 20 batches are remembered
 _SCALES = (0.05, 50.0)
@@ -36,9 +38,14 @@ def cost(tokens: float) -> float:
     return _EACH + _LINEAR * tokens + _CUBIC * tokens**3
 
 
+def cost_of_tokens(tokens: Sequence[str]) -> float:
+    """Estimate the seconds for one sentence of these tokens."""
+    return cost(len(tokens)) + _CHARACTER * sum(map(len, tokens))
+
+
 def cost_of_text(text: str, longest: int) -> float:
     """Estimate the seconds for one sentence of raw text, none being longer than the limit."""
-    return cost(min(len(text) / _CHARACTERS_PER_TOKEN, longest))
+    return cost(min(len(text) / _CHARACTERS_PER_TOKEN, longest)) + _CHARACTER * len(text)
 
 
 def tokens_of_text(text: str) -> int:
