@@ -17,7 +17,15 @@ from lpcfg.cancel import Stop
 from lpcfg.errors import InputError, SettingsError, Stopped
 from lpcfg.web.http.keys import Key, Keys
 from lpcfg.web.http.problems import Refused
-from lpcfg.web.scheduling.admission import Admission, Lane, Place, cost
+from lpcfg.web.scheduling.admission import (
+    Admission,
+    Lane,
+    Place,
+    cost,
+    cost_of_text,
+    cost_of_tokens,
+    lane_of,
+)
 from lpcfg.web.scheduling.cache import Cache
 from lpcfg.web.scheduling.lanes import Lanes
 from lpcfg.web.scheduling.work import FaultError, Line, Task, Workers
@@ -31,6 +39,12 @@ def test_cost_grows_faster_than_length() -> None:
     assert [cost(n) for n in lengths] == sorted(cost(n) for n in lengths)
     for shorter, longer in ((10, 40), (40, 80), (80, 200)):
         assert cost(longer) / longer > cost(shorter) / shorter
+
+
+def test_a_token_of_a_megabyte_is_no_single_short_sentence() -> None:
+    assert lane_of(cost_of_tokens(["the", "cat"])) is Lane.SINGLE
+    for one in (cost_of_tokens(["a" * 1_000_000]), cost_of_text("a" * 1_000_000, longest=1)):
+        assert lane_of(one) is Lane.LARGER
 
 
 def test_only_an_idle_service_accepts_work_of_any_size() -> None:
