@@ -3,8 +3,7 @@
  *
  *     main        store · spotlight · session → api · link; models · corrections
  *     text        text-view · examples · sentences-view
- *     tree        trees-view → tree-view → layout · tree-groups → tree-elements → shapes
- *                 readings · inspector · tree-tools
+ *     tree        trees-view → tree-view → layout → shapes; readings · inspector · tree-tools
  *                 compare · corrections-view · arcs-view → arcs · picture · exports · files
  *     chart       chart-panel → chart-view → chart
  *     ask         score-panel → brackets
