@@ -7,20 +7,23 @@ USER_STAMP := $(VENV)/.installed
 DEV_STAMP  := $(VENV)/.installed-dev
 CLIENTS       := $(VENV)/clients
 CLIENTS_STAMP := $(CLIENTS)/.installed
-INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+# Modules are compiled where they are imported: all of them at once take half of the time.
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
 FITS    := import sys, ensurepip; sys.exit(not (3, 11, 5) <= sys.version_info < (3, 15))
 NAMES   := python3.11 python3.12 python3.13 python3.14 python3 python
 # Every interpreter that fits, by its real path: on the PATH, or made by pyenv.
 FOUND    = $(foreach name,$(NAMES) $(wildcard $(HOME)/.pyenv/versions/*/bin/python3),\
              $(shell $(name) -c '$(FITS)' 2>/dev/null && \
                $(name) -c 'import os, sys; print(os.path.realpath(sys.executable))'))
+# `make test` tries the wheel with that of .venv.
+OTHERS   = $(filter-out $(realpath $(BIN)/python),$(sort $(FOUND)))
 # The first of them makes .venv; `make PYTHON=/path/to/python3` decides otherwise.
 PYTHON  ?= $(firstword $(FOUND))
 COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
              --no-header --no-emit-index-url --no-emit-find-links --no-annotate
 
 .DEFAULT_GOAL := help
-.PHONY: help setup dev run test check format bench coverage pythons browser promtool clients lock clean
+.PHONY: help setup dev run test check format bench coverage pythons kernels browser promtool clients lock clean
 
 help:  ## this list
 	@sed -n 's/^\([a-z]*\):.*##/\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -33,7 +36,8 @@ run: setup  ## serve the default model and its page (HOST and PORT: LPCFG_HOST, 
 	@echo "starting the service"
 	@$(BIN)/lpcfg serve
 
-test: dev check $(if $(wildcard tests/page),browser) promtool clients  ## everything that must hold
+test: dev  ## everything that must hold
+	@$(MAKE) --no-print-directory -j 2 clients check kernels browser promtool
 	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m "not load" $(PYTEST)
 	$(BIN)/python -m pytest -q -m load $(PYTEST) || [ $$? = 5 ]  # alone; 5: PYTEST names none
 
@@ -55,11 +59,17 @@ TREEBANK ?= ../shared/data/craft/dev.mrg
 bench: dev  ## speed against an earlier commit (BASE, TREEBANK: Penn brackets), as ratios in one run
 	$(BIN)/python -m benchmarks.speed --base $(BASE) --treebank $(TREEBANK)
 
-pythons: dev  ## build the wheel and try it with every Python found, each in an environment of its own
+pythons: dev  ## build the wheel and try it with every other Python found, in new environments
 	rm -rf build dist
 	$(BIN)/python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist .
-	$(foreach python,$(sort $(FOUND)),$(BIN)/python tests/installed/try_wheel.py --fresh \
-	  --python $(python) dist/lpcfg-*.whl &&) true
+	@printf '%s\n' $(OTHERS) | xargs -r -P 2 -I PYTHON \
+	  $(BIN)/python tests/installed/try_wheel.py --fresh --python PYTHON dist/lpcfg-*.whl
+
+kernels: dev  ## compile what most tests need, before two workers do it side by side
+	@echo "compiling kernels: about a minute"
+	@folder=$$(mktemp -d); \
+	  $(BIN)/lpcfg train examples/everyday.mrg --name kernels --store $$folder >/dev/null 2>&1 & \
+	  echo "She saw him." | $(BIN)/lpcfg parse en --output json >/dev/null; wait; rm -rf "$$folder"
 
 browser:  ## the Chromium that the tests of the web page drive
 	@command -v chromium >/dev/null || { \

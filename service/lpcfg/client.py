@@ -195,12 +195,14 @@ def _without_none(value: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _parse_request(
-    given: Given, k: int, objective: str, rescore: bool, model: str | None
+    given: Given, k: int, objective: str | None, rescore: bool, model: str | None
 ) -> dict[str, Any]:
     return {**_sentences(given), **_parse_options(k, objective, rescore, model)}
 
 
-def _parse_options(k: int, objective: str, rescore: bool, model: str | None) -> dict[str, Any]:
+def _parse_options(
+    k: int, objective: str | None, rescore: bool, model: str | None
+) -> dict[str, Any]:
     options = {"k": k, "objective": objective, "rescore": _unless_default(rescore), "model": model}
     return _without_none(options)
 
@@ -307,7 +309,7 @@ class Client(_Client):
         given: Given,
         *,
         k: int = 1,
-        objective: str = "max-rule",
+        objective: str | None = None,
         rescore: bool = True,
         model: str | None = None,
     ) -> ParseResponse:
@@ -368,7 +370,7 @@ class Client(_Client):
         sentences: Iterable[OneSentence],
         *,
         k: int = 1,
-        objective: str = "max-rule",
+        objective: str | None = None,
         rescore: bool = True,
         model: str | None = None,
     ) -> Iterator[BatchLine]:
@@ -403,7 +405,7 @@ class Client(_Client):
         sentences: Iterable[OneSentence],
         *,
         k: int = 1,
-        objective: str = "max-rule",
+        objective: str | None = None,
         rescore: bool = True,
         model: str | None = None,
     ) -> JobAnswer:
@@ -510,7 +512,7 @@ class AsyncClient(_Client):
         given: Given,
         *,
         k: int = 1,
-        objective: str = "max-rule",
+        objective: str | None = None,
         rescore: bool = True,
         model: str | None = None,
     ) -> ParseResponse:
@@ -571,7 +573,7 @@ class AsyncClient(_Client):
         sentences: Iterable[OneSentence],
         *,
         k: int = 1,
-        objective: str = "max-rule",
+        objective: str | None = None,
         rescore: bool = True,
         model: str | None = None,
     ) -> AsyncIterator[BatchLine]:
@@ -611,7 +613,7 @@ class AsyncClient(_Client):
         sentences: Iterable[OneSentence],
         *,
         k: int = 1,
-        objective: str = "max-rule",
+        objective: str | None = None,
         rescore: bool = True,
         model: str | None = None,
     ) -> JobAnswer:

@@ -66,7 +66,8 @@ def score(
         return math.fsum(item[t] for t in items)
     if objective == "max-spans":
         gain = gains(posteriors).tolist()
-        return math.fsum([*(gain[t] for t in items), *(1e-3 * edge[e] for e in edges)])
+        rules = [*(edge[e] for e in edges), *(item[t] for t in words)]
+        return math.fsum([*(gain[t] for t in items), *(rule / 10 for rule in rules)])
     above = [t for t in items if chart.entry[t] < 0]
     logs = [log(item[items[0]])]
     logs += [log(edge[e]) - log(item[t]) for e, t in zip(edges, above, strict=True)]

@@ -2,8 +2,8 @@
 
     python tests/installed/try_wheel.py [--python PYTHON] [--fresh] WHEEL
 
-With --fresh all locked requirements are installed as well; without, those of the running Python are
-borrowed, and nothing is fetched.
+With --fresh all locked requirements are installed as well, and kernels are compiled. Without, those
+of the running Python and this checkout's compiled kernels are borrowed, and nothing is fetched.
 """
 
 import argparse
@@ -80,7 +80,21 @@ def environment(python: str, wheel: Path, folder: Path, fresh: bool) -> Path:
         (site,) = folder.glob("lib/python3*/site-packages")
         (site / "borrowed.pth").write_text(sysconfig.get_path("purelib") + "\n", encoding="utf-8")
     run(*pip, "--no-deps", "--no-index", wheel.resolve(), cwd=folder)
+    if not fresh:
+        (site,) = folder.glob("lib/python3*/site-packages")
+        borrow_kernels(site / "lpcfg")
     return bin
+
+
+def borrow_kernels(package: Path) -> None:
+    """Copy this checkout's compiled kernels; they belong to sources of the same age and size."""
+    for source in (ROOT / "service" / "lpcfg").rglob("*.py"):
+        installed = package / source.relative_to(ROOT / "service" / "lpcfg")
+        if compiled := list((source.parent / "__pycache__").glob(f"{source.stem}.*.nb[ci]")):
+            shutil.copystat(source, installed)
+            (installed.parent / "__pycache__").mkdir(exist_ok=True)
+            for one in compiled:
+                shutil.copy(one, installed.parent / "__pycache__")
 
 
 def main() -> None:

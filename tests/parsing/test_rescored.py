@@ -54,6 +54,17 @@ def test_constraints_hold_in_every_rescored_parse(span: tuple[int, int]) -> None
         assert span in {(one.start, one.end) for one in told.constituents}
 
 
+def test_the_default_objective_depends_on_who_decides() -> None:
+    asked = Sentence(WORDS)
+    spans, rules = "max-spans", "max-rule"
+    for rescore, wanted, other in ((True, spans, rules), (False, rules, spans)):
+        scores = {
+            objective: parse(asked, objective=objective, rescore=rescore).parses[0].score
+            for objective in (None, wanted, other)
+        }
+        assert scores[None] == scores[wanted] != scores[other]
+
+
 def test_the_layer_decides_over_the_fallback_grammar_as_well() -> None:
     asked = Sentence(("w",) * 4, tags=("DT", "NN", "NNS", "NN"))
     alone = replace(parser().model, fallback=None)

@@ -36,7 +36,7 @@ def parse_into(
     *,
     form: Form | None,
     output: str,
-    objective: str,
+    objective: str | None,
     rescore: bool,
     jobs: int | None,
     scheduler: str | None,

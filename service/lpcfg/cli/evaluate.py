@@ -8,7 +8,6 @@ from lpcfg.cli.options import (
     Json,
     Maximise,
     Model,
-    Objective,
     Rescore,
     Store,
     StyleRules,
@@ -39,7 +38,7 @@ def evaluate(
     max_length: Annotated[
         int | None, typer.Option(min=1, help="Leave out sentences of more tokens.")
     ] = None,
-    objective: Maximise = Objective.MAX_RULE,
+    objective: Maximise = None,
     style: StyleRules = None,
     suite: Annotated[
         bool,
@@ -88,7 +87,7 @@ def evaluate(
             parser,
             gold,
             tags=tags.value,
-            objective=objective.value,
+            objective=objective,
             workers=settings.threads,
             progress=show,
         )

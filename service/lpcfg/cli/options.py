@@ -83,7 +83,13 @@ StyleRules = Annotated[
         "tags, titles, w-words, to, stops, flat-nouns (see docs/training.md).",
     ),
 ]
-Maximise = Annotated[Objective, typer.Option(help="Objective that the best tree maximises.")]
+Maximise = Annotated[
+    Objective | None,
+    typer.Option(
+        help="Objective that the best tree maximises; by default max-spans where a rescoring layer "
+        "decides, else max-rule."
+    ),
+]
 Rescore = Annotated[
     bool,
     typer.Option(

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from lpcfg.cli.corpus import parse_into
-from lpcfg.cli.options import Json, Maximise, Model, Objective, Rescore, Store
+from lpcfg.cli.options import Json, Maximise, Model, Rescore, Store
 from lpcfg.cli.sentences import sentences
 from lpcfg.cli.terminal import note, result, result_json
 from lpcfg.corpora.forms import Form
@@ -66,7 +66,7 @@ def parse(
         ),
     ] = None,
     k: Annotated[int, typer.Option("--k", min=1, help="How many of the best trees to print.")] = 1,
-    objective: Maximise = Objective.MAX_RULE,
+    objective: Maximise = None,
     marginals: Annotated[
         bool, typer.Option("--marginals", help="Add the posteriors of all spans (with JSON).")
     ] = False,
@@ -125,7 +125,7 @@ def parse(
             files or [],
             form=form,
             output=output.value,
-            objective=objective.value,
+            objective=objective,
             rescore=rescore,
             jobs=jobs,
             scheduler=scheduler,
@@ -148,7 +148,7 @@ def parse(
     from lpcfg.parsing.to_json import analysis_json, marginals_json
 
     parser = Parser.load(model, read_settings(model_store=store).model_store, rescore=rescore)
-    options = Options(k=k, objective=objective.value)
+    options = Options(k=k, objective=objective)
     unknown: Counter[str] = Counter()
     for found in sentences(files or (), form or Form.TEXT):
         (analysis,) = parser.analyse([found.sentence], options)

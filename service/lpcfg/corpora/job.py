@@ -28,7 +28,7 @@ class Job:
     store: str
     hash: str
     output: Output
-    objective: str = "max-rule"
+    objective: str | None = None
     rescore: bool = True
     columns: tuple[str, str | None] = ("text", None)
     piece: int = 1 << 18

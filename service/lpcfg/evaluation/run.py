@@ -120,7 +120,7 @@ def evaluate_parser(
     gold: Sequence[Tree],
     *,
     tags: Tags = "predicted",
-    objective: str = "max-rule",
+    objective: str | None = None,
     workers: int = 1,
     progress: Progress | None = None,
 ) -> ParserEvaluation:

@@ -202,7 +202,7 @@ class Parser:
         given: Given,
         *,
         k: int = 1,
-        objective: str = "max-rule",
+        objective: str | None = None,
         constraints: Sequence[Constraint | tuple[int, int] | tuple[int, int, str | None]] = (),
         rescore: bool = True,
     ) -> Analyses:
@@ -211,7 +211,9 @@ class Parser:
         given         text, whose sentences and tokens are found; or a list of sentences, each a
                       string, a list of tokens, or an `lpcfg.Sentence` with tags or constraints
         k             how many trees a sentence, the best first, in `.parses`
-        objective     what the best tree maximises: max-rule, max-marginal, max-product or max-spans
+        objective     what the best tree maximises: max-rule, max-marginal, max-product or
+                      max-spans; the default is max-spans where a rescoring layer decides, else
+                      max-rule
         constraints   (start, end) or (start, end, label), in tokens: the tree must have these
                       constituents; only where there is just one sentence
         rescore       False leaves the decision to the tensors where the model has a rescoring layer
@@ -525,11 +527,13 @@ def _check_options(options: Options) -> None:
 
 def _distinct(answers: Answers, options: Options, stop: Stop) -> list[Derivation]:
     """Find the best derivations of up to k trees that differ once they are restored."""
-    gain = answers.gains() if options.objective == "max-spans" else None
+    posteriors = answers.posteriors
+    objective = options.objective or decode.default_objective(posteriors)
+    gain = answers.gains() if objective == "max-spans" else None
     if options.k == 1:
-        return [decode.best(answers.posteriors, options.objective, gain)]
+        return [decode.best(posteriors, objective, gain)]
     chosen: dict[Tree, Derivation] = {}
-    for derivation in decode.k_best(answers.posteriors, options.objective, gain):
+    for derivation in decode.k_best(posteriors, objective, gain):
         stop.check()
         chosen.setdefault(answers.tree(derivation), derivation)
         if len(chosen) == options.k:

@@ -87,11 +87,13 @@ def constraint_of(given: object) -> Constraint:
 class Options:
     """Options of parsing: `k` trees under an objective, with calibrated or raw probabilities.
 
+    Without an objective, `engine.pruned.decode` says which one is taken.
+
     `rescore` lets the model's rescoring layer decide, if it has one; otherwise the tensors do.
     """
 
     k: int = 1
-    objective: str = "max-rule"
+    objective: str | None = None
     calibrated: bool = True
     rescore: bool = True
 

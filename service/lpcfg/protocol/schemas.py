@@ -200,14 +200,18 @@ class ParseRequest(_Sentences):
                         },
                     ],
                     "k": 3,
-                    "objective": "max-rule",
+                    "objective": "max-marginal",
                 },
             ]
         }
     )
 
     k: int = Field(1, ge=1, description="how many trees for each sentence, best first")
-    objective: Objective = Field("max-rule", description="what the best tree maximises")
+    objective: Objective | None = Field(
+        None,
+        description="what the best tree maximises; null: max-spans where a rescoring layer "
+        "decides, else max-rule",
+    )
     rescore: Rescore = True
 
 
@@ -364,7 +368,11 @@ class BatchParameters(BaseModel):
         None, min_length=1, description="NAME or NAME@VERSION of a model that is served"
     )
     k: int = Field(1, ge=1, description="how many trees for each sentence, best first")
-    objective: Objective = Field("max-rule", description="what the best tree maximises")
+    objective: Objective | None = Field(
+        None,
+        description="what the best tree maximises; null: max-spans where a rescoring layer "
+        "decides, else max-rule",
+    )
     rescore: Rescore = True
 
 

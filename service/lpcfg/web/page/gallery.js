@@ -36,7 +36,7 @@ function card({ name, text, shows }) {
 async function draw() {
   try {
     const sentences = EXAMPLES.map(({ text }) => text);
-    const answer = await insist(() => new Service().parse({ sentences, k: 2, objective: "max-rule" }));
+    const answer = await insist(() => new Service().parse({ sentences, k: 2 }));
     byId("model-name").textContent = `${answer.model.name}@${answer.model.version}`;
     answer.sentences.forEach((sentence, number) => fill(views[number], sentence));
   } catch (error) {

@@ -29,7 +29,8 @@ export function stateOf(fragment) {
 /** Return the fragment of the address that restores this state. */
 export function fragmentOf(state) {
   const { text, k, objective, rescore, model, answer, view, sentence, tree, threshold } = state;
-  const told = new URLSearchParams({ text, k, objective });
+  const told = new URLSearchParams({ text, k });
+  if (objective) told.set("objective", objective);
   if (!rescore) told.set("rescore", "no");
   if (model) told.set("model", model);
   if (answer) told.set("hash", answer.model.hash);

@@ -47,7 +47,7 @@ import { TreesView } from "./trees-view.js";
 const DEFAULTS = {
   text: EXAMPLES[0].text,
   k: 3,
-  objective: "max-rule",
+  objective: "",
   rescore: true,
   model: "",
   view: "tree",

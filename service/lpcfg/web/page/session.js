@@ -95,7 +95,7 @@ export class Session {
 
   #asked() {
     const { k, objective, rescore, model } = this.#store.now;
-    return { k, objective, rescore, model };
+    return { k, objective: objective || null, rescore, model };
   }
 
   // Corrections -----------------------------------------------------------------------------------
