@@ -1,5 +1,6 @@
 """A reader at the page: a real service, a real Chromium, and what the reader does there."""
 
+import hashlib
 import re
 import shutil
 from collections.abc import Iterator
@@ -13,9 +14,13 @@ import pytest
 from benchmarks.serving import Process
 from playwright.sync_api import Browser, Locator, Page, Request, Response, expect, sync_playwright
 
+from lpcfg.sequences import training as tag_training
+from lpcfg.sequences.training import estimator_of
 from lpcfg.train.config import TrainingConfig
 from lpcfg.train.pipeline import train_and_publish
+from lpcfg.words.similarity import train_similarity
 from tests.needs import lacking
+from tests.words.test_similarity import scored, vectors
 
 ROOT = Path(__file__).resolve().parents[2]
 # As root in a container there is no sandbox to be had; the others keep it from calling home.
@@ -28,6 +33,7 @@ FLAGS = (
     "--disable-component-update",
     "--disable-sync",
 )
+ADMIN = "an administrator's key"
 DESKTOP = (1280, 900)
 PHONE = (390, 844)
 
@@ -116,13 +122,21 @@ class Reader:
 
 @pytest.fixture(scope="session")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Process]:
-    """Start the service with two small models of examples/ and the model of dependencies."""
+    """Start the service with two small models of examples/ and all that it can have beside them."""
     store = tmp_path_factory.mktemp("store")
     trees = ROOT / "examples" / "small.mrg"
     train_and_publish(trees, TrainingConfig(), store=store, name="small")
     train_and_publish(trees, TrainingConfig(seed=2), store=store, name="other")
     shutil.copytree(ROOT / "model_store" / "en-dep", store / "en-dep")
-    with Process("small", store, models="other") as running:
+    tags = tag_training.Config(estimator_of("spectral", states=4))
+    tag_training.train_and_publish(trees, tags, store=store, name="tags", dev={})
+    beside = tmp_path_factory.mktemp("beside")
+    measure, admins = beside / "measure.safetensors", beside / "admins"
+    train_similarity(*scored(0), vectors()).save(measure)
+    admins.write_text(f"me {hashlib.sha256(ADMIN.encode()).hexdigest()}\n", encoding="utf-8")
+    settings = {"models": "other", "tagger": "tags", "similarity_file": measure}
+    files = {"jobs_dir": beside / "jobs", "admin_keys_file": admins}
+    with Process("small", store, **settings, **files) as running:
         yield running.ready()
 
 

@@ -182,6 +182,19 @@ def test_the_tree_is_in_view_and_nothing_overlaps_or_is_cut(
             assert fitted["map"] is None
 
 
+def test_several_sentences_leave_the_tree_in_a_phones_first_third(
+    chromium: Browser, service: Process
+) -> None:
+    with reading(chromium, service, PHONE) as reader:
+        page = reader.open(f"{WORDS_20} It rained. {WORDS_5}")
+        expect(page.locator("#sentences")).to_be_visible()
+        assert page.evaluate(GEOMETRY)["pane"]["top"] < PHONE[1] / 3
+        told = page.locator("#next-doubt")
+        expect(told).to_be_in_viewport(ratio=1)  # the readings beside it can be swiped
+        page.get_by_role("button", name="2. It rained.").click()
+        assert page.evaluate(GEOMETRY)["pane"]["top"] < PHONE[1] / 3
+
+
 def test_keys_alone_lead_through_the_page(reader: Reader) -> None:
     page = reader.open("The cat sleeps. It rained.")
 

@@ -41,6 +41,7 @@ async function attempt(form) {
     const told = `${response.status} ${response.statusText} · ${took} ms${retry ? ` · again after ${retry} s` : ""}`;
     tell(form, told, !response.ok);
     show(form, readable(text, response.headers.get("Content-Type") ?? ""));
+    if (response.status === 202) nameJob(JSON.parse(text));
   } catch {
     tell(form, "The service does not answer.", true);
   }
@@ -104,6 +105,11 @@ async function command(form) {
   } catch (error) {
     tell(form, error.message, true);
   }
+}
+
+/** Fill in the id of a job that was begun, where a path needs it. */
+function nameJob({ id }) {
+  for (const input of document.querySelectorAll("[data-in='path'][name='id']")) input.value = id;
 }
 
 /** Fill in the name and the version of a model that is served, where a path needs them. */
