@@ -10,7 +10,7 @@
 Spectral marginals may be negative, so their magnitudes are used (NAACL 3.3). Under `max-spans`, the
 labels of an item (two in `S|VP`, none in an intermediate symbol) count as people see them, whatever
 items share them, and a tenth of `max-rule` is added. This tenth decides between derivations of one
-tree, and keeps as many whole trees right as `max-rule` does, with a higher F1 (docs/results.md).
+tree, and keeps more trees right as a whole, with the same F1 (docs/results.md).
 
 Posteriors of a rescoring layer are decoded by `max-spans` unless another objective is asked for,
 those of the tensors alone by `max-rule`, as in the papers.
