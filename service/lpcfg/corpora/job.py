@@ -105,7 +105,7 @@ class Marker:
     failures: list[Failure] = field(default_factory=list)
 
     def encode(self) -> bytes:
-        return json.dumps(asdict(self), ensure_ascii=True, indent=1).encode()
+        return json.dumps(asdict(self)).encode()
 
     @classmethod
     def decode(cls, data: bytes) -> "Marker":
