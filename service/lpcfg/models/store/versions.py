@@ -23,7 +23,7 @@ from lpcfg.models.store.files import (
 from lpcfg.models.store.storage import (
     MANIFEST,
     VERSION,
-    Storage,
+    Kind,
     explained,
     open_storage,
     published,
@@ -137,8 +137,12 @@ def locate(reference: str, store: str | Path) -> tuple[str, str, int]:
 def versions(name: str, store: str | Path) -> list[int]:
     """List the numbers of a model's versions, the newest first. Raise StoreError without any."""
     with explained(f"read {name} from {store}"):
-        place = _locate(name, store)
-        return list(published(place.storage, name))
+        check_name(name)
+        home = _home(name, store)
+        numbers = list(published(open_storage(home), name))
+        if not numbers:
+            raise StoreError(_no_version(name, home))
+        return numbers
 
 
 def list_models(store: str | Path) -> list[Listed]:
@@ -158,7 +162,10 @@ def list_models(store: str | Path) -> list[Listed]:
 
 
 def _names(store: str | Path) -> list[str]:
-    kinds = open_storage(store).entries("")
+    return _models_among(open_storage(store).entries(""))
+
+
+def _models_among(kinds: Mapping[str, Kind]) -> list[str]:
     return sorted(
         name for name, kind in kinds.items() if kind == "folder" and _NAME.fullmatch(name)
     )
@@ -197,20 +204,31 @@ def _locate(reference: str, store: str | Path, *, or_built_in: bool = True) -> P
                 f"write it as in {name}@1, or only {name} for its newest version"
             )
     check_name(name)
-    storage = open_storage(store)
-    if storage.entries("").get(name) != "folder":
-        if not (or_built_in and (BUILT_IN / name).is_dir()):
-            raise StoreError(_no_model(storage, name, str(store)))
-        store, storage = BUILT_IN, open_storage(BUILT_IN)
+    home = _home(name, store, or_built_in=or_built_in)
+    storage = open_storage(home)
     numbers = published(storage, name)
     number = next((n for n in numbers if wanted in ("", str(n))), None)
     if number is None:
-        versions = sorted(published(storage, name))
-        raise StoreError(
-            f"expected a published version {wanted or 'of any number'} of `{name}` in {store}, "
-            f"found {join(versions)}: publish it or name another"
-        )
-    return Place(storage, str(store), name, number)
+        raise StoreError(_no_version(name, home, wanted))
+    return Place(storage, str(home), name, number)
+
+
+def _home(name: str, store: str | Path, *, or_built_in: bool = True) -> str | Path:
+    """Return the store that has the model: this one, or that of the package."""
+    kinds = open_storage(store).entries("")
+    if kinds.get(name) == "folder":
+        return store
+    if not (or_built_in and (BUILT_IN / name).is_dir()):
+        raise StoreError(_no_model(kinds, name, str(store)))
+    return BUILT_IN
+
+
+def _no_version(name: str, store: str | Path, wanted: str = "") -> str:
+    versions = sorted(published(open_storage(store), name))
+    return (
+        f"expected a published version {wanted or 'of any number'} of `{name}` in {store}, "
+        f"found {join(versions)}: publish it or name another"
+    )
 
 
 def _split_path(reference: str) -> tuple[str, str, str]:
@@ -234,12 +252,11 @@ def check_name(name: str) -> None:
         )
 
 
-def _no_model(storage: Storage, name: str, store: str) -> str:
-    kinds = storage.entries("")
+def _no_model(kinds: Mapping[str, Kind], name: str, store: str) -> str:
     found = f"a {kinds[name]} of that name" if name in kinds else "none of that name"
-    names = _names(store)
+    names = join(_models_among(kinds))
     return (
-        f"expected a model `{name}` in {store}, found {found}; models there: {join(names)}: "
+        f"expected a model `{name}` in {store}, found {found}; models there: {names}: "
         "publish it or name another model or store"
     )
 
