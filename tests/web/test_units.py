@@ -4,6 +4,7 @@ import asyncio
 import hashlib
 import re
 import threading
+import time
 from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 
 from lpcfg.cancel import Stop
 from lpcfg.errors import InputError, SettingsError, Stopped
+from lpcfg.web import state
 from lpcfg.web.http.keys import Key, Keys
 from lpcfg.web.http.problems import Refused
 from lpcfg.web.scheduling.admission import (
@@ -508,3 +510,27 @@ def test_cancelled_work_is_dropped() -> None:
     ran, error = asyncio.run(work())
     assert ran == 0
     assert isinstance(error, Stopped)
+
+
+# Memory -------------------------------------------------------------------------------------------
+
+
+def test_free_memory_is_given_back_once_after_work(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = threading.Event()
+    times: list[float] = []
+
+    def give_back() -> None:
+        times.append(time.monotonic())
+        given.set()
+
+    monkeypatch.setattr(state, "_LOOK", 0.01)
+    monkeypatch.setattr(state, "give_back", give_back)
+    with serve() as client:
+        time.sleep(0.1)  # ten looks
+        assert not times  # probes are no work
+        assert client.post("/v1/parse", json={"text": "The cat sleeps."}).status_code == 200
+        assert given.wait(10)
+        time.sleep(0.1)
+        assert len(times) == 1

@@ -125,10 +125,11 @@ async def _running(app: FastAPI) -> AsyncIterator[None]:
             if service.jobs is None
             else [asyncio.create_task(Runner(service, service.jobs).run())]
         )
+        tidying = asyncio.create_task(service.keep_small())
         try:
             yield
         finally:
-            for task in (loading, *jobs):
+            for task in (loading, tidying, *jobs):
                 task.cancel()
             await asyncio.gather(*jobs, return_exceptions=True)
             service.models.close()

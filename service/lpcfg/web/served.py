@@ -1,7 +1,6 @@
 """The served models: verified and warmed before the first answer, and replaced in one step."""
 
 import asyncio
-import ctypes
 import gc
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -23,6 +22,7 @@ from lpcfg.parsing.results import Options, Sentence
 from lpcfg.protocol.schemas import ModelDetails
 from lpcfg.sequences.tagger import SequenceTagger
 from lpcfg.web.http.problems import Refused
+from lpcfg.web.memory import give_back
 
 Other = TypeVar("Other", DependencyParser, SequenceTagger)
 """A parser of another kind of model, which answers in place of the constituency parser."""
@@ -327,11 +327,10 @@ def _load(reference: str, store: str, default: bool) -> Served:
 
 
 def _tidy() -> None:
-    """Give the memory of the model before back to the system, where its allocator can do so."""
+    """Give the memory of the model before back to the system."""
     gc.collect()
     gc.freeze()  # models live long: the collector can skip them
-    with suppress(OSError, AttributeError):
-        ctypes.CDLL("libc.so.6").malloc_trim(0)
+    give_back()
 
 
 def _warm(parser: Parser) -> None:

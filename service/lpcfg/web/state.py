@@ -25,6 +25,7 @@ from lpcfg.web.http.problems import Refused
 from lpcfg.web.http.record import Record, record_of
 from lpcfg.web.http.traces import Traces
 from lpcfg.web.jobs import Jobs
+from lpcfg.web.memory import give_back
 from lpcfg.web.metrics import Metrics
 from lpcfg.web.scheduling.admission import Admission, Lane, cost_of_body, lane_of
 from lpcfg.web.scheduling.cache import Cache
@@ -37,6 +38,7 @@ BATCHES = frozenset({"/v1/batch", "/v1/dependencies/batch"})
 """The paths whose bodies are lines, any number of them, answered while they come."""
 JOBS = "/v1/jobs"
 _DIGITS = 18  # of a Content-Length: an exabyte
+_LOOK = 5.0  # seconds between looks whether there is memory to give back
 
 
 @dataclass(frozen=True)
@@ -71,6 +73,8 @@ class Service:
     """Set while the event loop runs."""
     failure: BaseException | None = None
     """The reason why the models could not be loaded, if so."""
+    answered: int = 0
+    """Requests answered, those of probes left out."""
     ends: float = math.inf
     """The time (time.monotonic) by which the process will have ended."""
     on_failure: Callable[[], None] = field(default=lambda: None)
@@ -106,6 +110,15 @@ class Service:
         )
         service.metrics.ready.set_function(lambda: service.ready)
         return service
+
+    async def keep_small(self) -> None:
+        """Give free memory back to the system whenever requests were answered and none is left."""
+        last = self.answered
+        while True:
+            await asyncio.sleep(_LOOK)
+            if self.answered != last and not self.admission.requests:
+                last = self.answered
+                await asyncio.to_thread(give_back)
 
     @property
     def draining(self) -> bool:

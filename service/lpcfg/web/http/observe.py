@@ -102,6 +102,7 @@ def finish(service: Service, record: Record, status: int) -> None:
     service.metrics.answered(record.endpoint, status, seconds)
     if record.endpoint in _QUIET:
         return
+    service.answered += 1
     if service.traces is not None:
         service.traces.finish(record, status)
     done = {}

@@ -184,7 +184,7 @@ export class TreeView {
     const { width, sideways } = this.#drawing;
     if (room.width === 0 || (sideways && !opening)) return () => true;
     const [start, size] = sideways ? ["y", "height"] : ["x", "width"];
-    const shown = (sideways ? window.innerHeight : room.width) / this.#zoom;
+    const shown = (sideways ? room.below : room.width) / this.#zoom;
     const root = this.#boxOf(this.#nodes[0]);
     const wanted = opening ? root.x + (root.width - shown) / 2 : this.box.scrollLeft / this.#zoom;
     const low = sideways ? 0 : Math.max(0, Math.min(wanted, width - shown));
@@ -240,9 +240,14 @@ export class TreeView {
 
   // Size and place --------------------------------------------------------------------------------
 
+  /** The room that the box has, and how much of the window is below its top. */
   #room() {
     const style = getComputedStyle(this.box);
-    return { width: this.box.clientWidth, height: parseFloat(style.maxHeight) || Infinity };
+    return {
+      width: this.box.clientWidth,
+      height: parseFloat(style.maxHeight) || Infinity,
+      below: Math.max(0, window.innerHeight - this.box.getBoundingClientRect().top),
+    };
   }
 
   /** The scale that a tree opens in: as large as fits, where that is readable. */
