@@ -90,7 +90,7 @@ INSIDE = {
         {"training"},
     ),
     "web": (
-        {"http.problems", "http.logs", "http.clients", "scheduling.phases"},
+        {"http.problems", "http.logs", "http.clients", "memory", "scheduling.phases"},
         {"http.record", "scheduling"},
         {"http.traces"},
         {"http.keys", "served"},
