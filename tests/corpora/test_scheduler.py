@@ -2,6 +2,7 @@
 
 import os
 import signal
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,9 +11,11 @@ import pytest
 from distributed import LocalCluster
 
 from lpcfg.cli import main
+from lpcfg.corpora import scheduler
 from lpcfg.corpora.job import Job
 from lpcfg.corpora.run import find, run
 from lpcfg.corpora.scheduler import Cluster
+from lpcfg.errors import InputError
 from tests.corpora.small_runs import WORDS, job, parse, published, rows
 from tests.s3 import bucket
 
@@ -91,6 +94,26 @@ def test_inputs_model_and_outputs_may_all_be_on_s3(threads: str, bucket: str) ->
     system.pipe_file(f"{bucket}/in/a.txt", WORDS.encode())
     again, tasks = parse(asked, f"{bucket}/in")
     assert (again.progress.documents, again.progress.skipped, len(tasks)) == (1, 1, 1)
+
+
+def test_a_run_ends_when_all_workers_are_gone_for_long(
+    store: str, texts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scheduler, "ALONE", 0.2)
+    asked = job(store, tmp_path / "out")
+    with LocalCluster(
+        n_workers=1, threads_per_worker=1, processes=False, dashboard_address=":0"
+    ) as cluster:
+
+        def hire(job: Job) -> Cluster:
+            crew = Cluster(job, cluster.scheduler_address)
+            cluster.scale(0)
+            while cluster.scheduler_info["workers"]:
+                time.sleep(0.01)
+            return crew
+
+        with pytest.raises(InputError, match=r"got none for 0 s: start some and run again"):
+            run(asked, find([str(texts)], None, asked.out), hire, lambda _: None, mix=False)
 
 
 def test_a_worker_that_is_killed_loses_and_doubles_nothing(

@@ -5,6 +5,7 @@ to another one; tasks may so be done twice, and write the same file twice, each 
 """
 
 import threading
+import time
 from concurrent.futures import CancelledError
 from contextlib import ExitStack
 from queue import Empty, SimpleQueue
@@ -21,6 +22,8 @@ from lpcfg.train.distributed import connected
 
 AHEAD = 2
 """Tasks handed out for each thread of the workers, so that none waits for its next one."""
+ALONE = 600.0
+"""Seconds without any worker after which a run ends: whoever starts workers has given up."""
 
 
 class Cluster:
@@ -36,9 +39,16 @@ class Cluster:
     def run(self, ledger: Ledger, watch: Watch, every: float) -> None:
         """Hand out tasks as long as there are any. Workers may come and go meanwhile."""
         running: dict[Any, tuple[Task, int]] = {}
-        more = True
+        more, seen = True, time.monotonic()
         while more or running:
-            room = AHEAD * max(1, _threads(self._client))
+            threads = _threads(self._client)
+            seen = time.monotonic() if threads else seen
+            if time.monotonic() - seen > ALONE:
+                raise InputError(
+                    f"expected workers of the scheduler, got none for {ALONE:.0f} s: start some "
+                    "and run again; nothing done is lost"
+                )
+            room = AHEAD * max(1, threads)
             while more and len(running) < room:
                 task = ledger.next()
                 more = task is not None
