@@ -6,6 +6,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from lpcfg.errors import SettingsError
 from lpcfg.web.http.traces import Traces
 from lpcfg.web.scheduling.phases import MOST
 from tests.web.conftest import Serve
+from tests.web.test_jobs import done
 
 TRACE, PARENT = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 
@@ -110,6 +112,22 @@ def test_other_endpoints_and_refusals_have_spans_too(serve: Serve, collected: li
         assert values(root)["http.response.status_code"] in (200, 404, 422)
     _, below = spans_of(collected, "POST /v1/batch")
     assert len(below) == MOST  # the first of them
+
+
+def test_a_job_has_a_span_below_the_request_that_left_it(
+    serve: Serve, collected: list[Any], tmp_path: Path
+) -> None:
+    with serve(traces="otlp", cache_bytes=0, jobs_dir=tmp_path) as client:
+        trace = {"traceparent": f"00-{TRACE}-{PARENT}-01"}
+        job = client.post("/v1/jobs", content='"It slept."\n"A cat ran."\n', headers=trace).json()
+        done(client, job)
+    asked, _ = spans_of(collected, "POST /v1/jobs")
+    root, below = spans_of(collected, "JOB /v1/jobs")
+    assert (root.trace_id.hex(), root.parent_span_id) == (TRACE, asked.span_id)
+    assert sorted(one.name for one in below) == sorted(["queue", "tokenize", "parse", "encode"] * 2)
+    told = values(root)
+    assert (told["lpcfg.sentences"], told["lpcfg.tokens"]) == (2, 7)
+    assert "http.response.status_code" not in told
 
 
 def test_a_caller_may_leave_a_trace_out(serve: Serve, collected: list[Any]) -> None:

@@ -48,6 +48,8 @@ class Facts:
     created: float
     lines: int
     options: dict[str, Any]
+    trace: str = ""
+    """The trace and the span of the request that left it."""
 
 
 @dataclass(frozen=True)

@@ -74,6 +74,7 @@ async def begin(
             time.time(),
             draft.lines,
             asked.model_dump(),
+            asker.record.traceparent(),
         )
         job = await asyncio.to_thread(draft.finish, facts, jobs.home)
     except OSError as error:

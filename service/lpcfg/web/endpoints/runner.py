@@ -10,7 +10,7 @@ import os
 import time
 from collections import Counter
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from io import BufferedRandom, BufferedReader
 
@@ -101,9 +101,11 @@ class Runner:
         self._later[job.facts.id] = time.monotonic() + _BUSY
         try:
             lines = self._lines(job)
+            traces = self._service.traces
             with job.locked() as ours:
                 if ours:
-                    await self._answer(job, lines)
+                    with nullcontext() if traces is None else traces.job(lines.asker.record):
+                        await self._answer(job, lines)
         except (LpcfgError, OSError) as error:
             if not job.folder.exists():  # it was deleted
                 return
@@ -115,7 +117,7 @@ class Runner:
         asked, name = dict(job.facts.options), job.facts.key
         served = self._service.models.named(asked.pop("model"))
         key = None if self._service.keys is None else self._key(name)
-        record = Record.of("POST", ())
+        record = Record.of("JOB", [(b"traceparent", job.facts.trace.encode())])
         record.client, record.key, record.endpoint = job.facts.client, name, JOBS
         options = Options(**asked)
 

@@ -88,8 +88,12 @@ class Record:
 
     def headers(self) -> list[tuple[bytes, bytes]]:
         """Return the headers that name the request in its answer."""
-        trace = f"00-{self.trace_id}-{self.span_id}-{self.flags}"
-        return [(b"x-request-id", self.request_id.encode()), (b"traceparent", trace.encode())]
+        trace = self.traceparent().encode()
+        return [(b"x-request-id", self.request_id.encode()), (b"traceparent", trace)]
+
+    def traceparent(self) -> str:
+        """Name the trace and the span of the request, for what comes of it."""
+        return f"00-{self.trace_id}-{self.span_id}-{self.flags}"
 
 
 def record_of(scope: Any) -> Record:

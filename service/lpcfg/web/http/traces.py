@@ -1,4 +1,4 @@
-"""Traces for OpenTelemetry: a span for each request, and one for each phase of its work.
+"""Traces for OpenTelemetry: a span for each request or job, and one for each phase of its work.
 
 The SDK and its exporter are the extra `lpcfg[otel]`. Their own variables, OTEL_*, say where traces
 are sent, which of them, and under what name.
@@ -6,6 +6,8 @@ are sent, which of them, and under what name.
 
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from lpcfg.errors import SettingsError
@@ -46,6 +48,15 @@ class Traces:
         provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
         return cls(provider)
 
+    @contextmanager
+    def job(self, record: Record) -> Iterator[None]:
+        """Make the span of the work on a job, under that of the request that has left it."""
+        self.begin(record)
+        try:
+            yield
+        finally:
+            self.finish(record, None)
+
     def begin(self, record: Record) -> None:
         """Begin the span of a request, under the one that its traceparent names."""
         api, context = self._api, None
@@ -67,15 +78,15 @@ class Traces:
         if span.is_recording():
             record.phases = []
 
-    def finish(self, record: Record, status: int) -> None:
-        """End the span of a request, with one below it for each phase."""
+    def finish(self, record: Record, status: int | None) -> None:
+        """End the span of a request, with one below it for each phase. A job has no status."""
         span = record.span
         if span is None:  # refused by the connection itself, which has taken no time
             self.begin(record)
             span = record.span
         span.update_name(f"{record.method} {record.endpoint}")
         span.set_attributes(_attributes(record, status))
-        if status >= _FAULT:
+        if status is not None and status >= _FAULT:
             span.set_status(self._api.StatusCode.ERROR)
         inside = self._api.set_span_in_context(span)
         for one in record.phases or ():
@@ -89,10 +100,10 @@ class Traces:
         ending.join(_LAST)
 
 
-def _attributes(record: Record, status: int) -> dict[str, Any]:
+def _attributes(record: Record, status: int | None) -> dict[str, Any]:
     """Name what is known of a request as OpenTelemetry's conventions do, where they have a name."""
     known = {
-        "http.request.method": record.method,
+        "http.request.method": None if status is None else record.method,
         "http.route": record.endpoint,
         "http.response.status_code": status,
         "client.address": record.address,
