@@ -64,15 +64,16 @@ def chain(above: list[str], tree: Tree) -> Tree:
 def _grow(trees: st.SearchStrategy[Tree]) -> st.SearchStrategy[Tree]:
     families = st.lists(trees, min_size=1, max_size=5)
     narrow = st.builds(Tree, labels(), families.map(tuple))
-    wide = st.builds(Tree, labels(), families.map(lambda family: tuple(family * 60)[:60]))
     chains = st.builds(chain, st.lists(labels(), min_size=1, max_size=40), trees)
-    return narrow | wide | chains
+    return narrow | chains
 
 
 def trees() -> st.SearchStrategy[Tree]:
     """Draw trees that brackets can hold."""
     leaves = st.builds(lambda label, word: Tree(label, (), word), labels(), words())
-    return st.recursive(leaves, _grow, max_leaves=12)
+    few = st.lists(leaves, min_size=1, max_size=5)
+    wide = st.builds(Tree, labels(), few.map(lambda family: tuple(family * 60)[:60]))
+    return st.recursive(leaves | wide, _grow, max_leaves=12)
 
 
 def treebank_trees() -> st.SearchStrategy[Tree]:
