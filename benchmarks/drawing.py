@@ -3,9 +3,11 @@
     python -m benchmarks.drawing --json
 
 Each turn draws a tree whose words were not drawn before, into the pane of the page, and waits for
-the frame in which it is painted. The figures are medians of CPU milliseconds of the page's thread,
-as Chromium counts them: for scripts, for styles, for layout, and for everything, painting included.
-A step is all that the page does when its reader goes on to another sentence of the text.
+the frame in which it is painted. `shown_ms` is the time until what is in view is laid out: the
+median; `quickest_ms` is that of the turn which other jobs on the machine disturbed least. The other
+figures are medians of CPU milliseconds of the page's thread, as Chromium counts them: for scripts,
+styles and layout, and for everything, painting and what is not in view included. A step is all that
+the page does when its reader goes on to another sentence of the text.
 """
 
 import argparse
@@ -118,6 +120,7 @@ def measure(page: Page, words: int) -> Record:
         "words": len(sentence["tokens"]),
         "nodes": len(sentence["tokens"]) + len(sentence["parses"][0]["constituents"]),
         "shown_ms": _median(shown),
+        "quickest_ms": round(min(shown[WARM:]), 1),
         "tree_ms": {what: _median([turn[what] for turn in drawn]) for what in METRICS},
         "step_ms": {what: _median([turn[what] for turn in steps]) for what in METRICS},
     }
