@@ -14,6 +14,7 @@ import asyncio
 import hashlib
 import json
 import random
+import signal
 import sys
 import tempfile
 import time
@@ -167,6 +168,8 @@ def main() -> int:
     parser.add_argument("--restarts", type=int, default=20)
     parser.add_argument("--model", help="a model of the store; by default a small one is trained")
     arguments = parser.parse_args()
+    # as Ctrl-C does, it ends the processes too
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     with tempfile.TemporaryDirectory() as place:
         store, name = Path(place), arguments.model or "small"
         if arguments.model is None:
