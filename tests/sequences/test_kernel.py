@@ -13,7 +13,7 @@ from lpcfg.engine.exact.inside_outside import inside, outside, tree_probability
 from lpcfg.errors import GrammarError, InputError
 from lpcfg.grammar.tables import Emissions, Grammar, Tables
 from lpcfg.sequences.chains import chain
-from lpcfg.sequences.kernel import chains_of, forward_backward
+from lpcfg.sequences.kernel import Chains, chains_of, forward_backward
 from tests.sequences.hmm import WORDS, chain_grammar, random_hmm, tables_of
 from tests.strategies_grammar import (
     absolute,
@@ -127,6 +127,18 @@ def test_long_sentences_neither_underflow_nor_overflow() -> None:
     assert found.log == pytest.approx(logsumexp(ahead + np.log(end)), rel=1e-11)
     per_word = np.add.reduceat(found.candidates, np.arange(400) * len(found.candidates) // 400)
     assert per_word == pytest.approx(np.ones(400), abs=1e-12)
+
+
+def test_long_sentences_are_scaled_whatever_the_signs_of_numbers() -> None:
+    """In the basis -I every number is negative, and no probability is another one."""
+    rng = np.random.default_rng(5)
+    hmm = random_hmm(rng, [2, 3])
+    emissions = literal_emissions(
+        chain_grammar(hmm.tags), [str(one) for one in rng.choice(WORDS, 800)]
+    )
+    chains = chains_of(tables_of(hmm))
+    turned = Chains(*chains[:3], *(-numbers for numbers in chains[3:]))
+    assert forward_backward(turned, emissions).log == forward_backward(chains, emissions).log
 
 
 def test_two_candidates_of_one_preterminal_add_up() -> None:
