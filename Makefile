@@ -117,10 +117,12 @@ $(USER_STAMP): requirements.lock pyproject.toml | $(BIN)/python
 	@$(INSTALL) --no-deps --no-build-isolation --editable .
 	@touch $@
 
-$(DEV_STAMP): requirements-dev.lock $(USER_STAMP)
-	@echo "installing what tests and checks need: about a minute"
+# These requirements are those of users and more, so users' are installed as well.
+$(DEV_STAMP): requirements-dev.lock requirements.lock pyproject.toml | $(BIN)/python
+	@echo "installing what lpcfg, tests and checks need: about two minutes"
 	@$(INSTALL) --require-hashes --requirement requirements-dev.lock
-	@touch $@
+	@$(INSTALL) --no-deps --no-build-isolation --editable .
+	@touch $(USER_STAMP) $@
 
 $(CLIENTS_STAMP): requirements-clients.lock | $(BIN)/python
 	@echo "installing others' clients: about a minute"
