@@ -316,12 +316,12 @@ def test_other_options_do_not_mix_unless_asked(store: str, texts: Path, tmp_path
     out = tmp_path / "out"
     parse(job(store, out), texts / "0.txt")
     other = job(store, out, objective="max-product")
-    with pytest.raises(InputError, match=r"found objective max-rule, not max-product: choose"):
+    with pytest.raises(InputError, match=r"found objective default, not max-product: choose"):
         parse(other, texts)
     summary, _ = parse(other, texts, mix=True)
     assert (summary.progress.documents, summary.progress.skipped) == (4, 1)
     objectives = [one["options"]["objective"] for one in manifest(out)["documents"]]  # type: ignore[attr-defined]
-    assert Counter(objectives) == {"max-product": 4, "max-rule": 1}
+    assert Counter(objectives) == {"max-product": 4, "default": 1}
 
 
 def test_two_runs_do_not_write_into_one_folder(store: str, texts: Path, tmp_path: Path) -> None:

@@ -39,7 +39,7 @@ class Job:
             "model": self.model,
             "hash": self.hash,
             "output": self.output.value,
-            "objective": self.objective,
+            "objective": self.objective or "default",
             "rescore": self.rescore,
         }
 
