@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from lpcfg import errors
+from tests.needs import lacking
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "service" / "lpcfg"
@@ -449,7 +450,7 @@ def tracked() -> list[Path]:
             ["git", "ls-files", "-z"], cwd=ROOT, check=True, capture_output=True, text=True
         )
     except (OSError, subprocess.CalledProcessError):
-        pytest.skip("not a git checkout: what is tracked cannot be listed")
+        lacking("not a git checkout: what is tracked cannot be listed")
     paths = [ROOT / name for name in listed.stdout.split("\0") if name]
     return [path for path in paths if path.is_file()]
 
