@@ -343,20 +343,31 @@ def test_a_label_has_the_posteriors_of_all_items_that_bear_it(case: Case, seed: 
     found = case.prune()
     assume(isinstance(found, Pruned))
     rng = np.random.default_rng(seed)
-    has = rng.random((3, case.grammar.n_symbols)) < 0.5
-    labels = [np.flatnonzero(has[:, a]) for a in range(case.grammar.n_symbols)]
-    start = np.append(0, np.cumsum([len(own) for own in labels])).astype(np.int32)
-    flat = np.concatenate([*labels, np.empty(0, int)]).astype(np.int32)
-    chart = found.chart
-    chosen = rng.permutation(len(chart.symbol))
-    right = []
-    for t in chosen.tolist():
+    chains = [rng.integers(3, size=rng.integers(4)).tolist() for _ in case.grammar.symbols]
+    start = np.append(0, np.cumsum([len(own) for own in chains])).astype(np.int32)
+    flat = np.array([x for own in chains for x in own], np.int32)
+    repeated = np.array([x in own[:at] for own in chains for at, x in enumerate(own)], np.bool_)
+    chart, posterior = found.chart, found.item
+    right, gains = [], []
+    for t in range(len(chart.symbol)):
         there = (chart.start == chart.start[t]) & (chart.end == chart.end[t])
-        bearing = [there & has[label][chart.symbol] for label in labels[chart.symbol[t]]]
-        right += [float(found.item[mask].sum()) for mask in bearing]
-    for shared in (kernels.shared_posteriors, kernels.shared_posteriors.py_func):
-        mine = shared(chart, found.item, chosen, (start, flat), has)
+        own, before = chains[chart.symbol[t]], len(right)
+        for label in own:
+            bearing = [label in chains[symbol] for symbol in chart.symbol]
+            right.append(float(posterior[there & bearing].sum()))
+        again = repeated[start[chart.symbol[t]] : start[chart.symbol[t] + 1]]
+        taken = np.where(again, posterior[t], right[before:])
+        gains.append(float((np.minimum(taken, 1.0) - 0.5).sum()))
+    labels = start, flat, repeated
+    for shares, gained in (
+        (kernels.label_shares, kernels.label_gains),
+        (kernels.label_shares.py_func, kernels.label_gains.py_func),
+    ):
+        begin, mine = shares(chart, posterior, labels, 3)
         assert mine.tolist() == pytest.approx(right, rel=ROUNDING)
+        assert np.diff(begin).tolist() == [len(chains[symbol]) for symbol in chart.symbol]
+        told = gained(chart, posterior, labels, begin, mine)
+        assert told.tolist() == pytest.approx(gains, rel=ROUNDING, abs=ROUNDING)
 
 
 @given(cases(max_words=4))

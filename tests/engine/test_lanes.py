@@ -58,5 +58,6 @@ def test_blocks_are_multiplied_summed_and_measured() -> None:
     np.testing.assert_allclose(out, x[8:] * y[:16], atol=ROUNDING)
     assert lanes.dot(x, 0, y, 8, 2) == pytest.approx(float(x[:16] @ y[8:]), abs=ROUNDING)
     assert lanes.largest(x, 8, 2) == np.abs(x[8:]).max()
-    assert lanes.largest_product(x, 0, y, 8, 2) == (x[:16] * y[8:]).max()
-    assert lanes.largest_product(-np.abs(x), 0, np.abs(y), 8, 2) == 0
+    assert lanes.products(x, 0, y, 8, 2, out) == (x[:16] * y[8:]).max()
+    np.testing.assert_array_equal(out, x[:16] * y[8:])
+    assert lanes.products(-np.abs(x), 0, np.abs(y), 8, 2, out) == 0

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -10,7 +11,7 @@ from lpcfg.errors import GrammarError
 from lpcfg.grammar.tables import Doubles
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class MonotoneMap:
     """A piecewise linear map of [0, 1] into itself that never decreases and keeps 0.
 
@@ -35,10 +36,14 @@ class MonotoneMap:
                 f"{list(self.inputs)} to {list(self.outputs)}: fit it again"
             )
 
+    @cached_property
+    def _points(self) -> tuple[Doubles, Doubles]:
+        return np.array(self.inputs), np.array(self.outputs)
+
     def apply(self, probabilities: npt.ArrayLike) -> Doubles:
         """Map probabilities: p ≤ q gives apply(p) ≤ apply(q), without any tolerance."""
         p = np.asarray(probabilities, np.float64)
-        x, y = np.array(self.inputs), np.array(self.outputs)
+        x, y = self._points
         piece = np.clip(np.searchsorted(x, p, side="right") - 1, 0, len(x) - 2)
         # Rounding may leave a piece, and rise above the beginning of the next one.
         mapped: Doubles = np.clip(np.interp(p, x, y), y[piece], y[piece + 1])

@@ -11,6 +11,7 @@ ones and of foreign ones; −log p alone, below 95 % and 99.7 %; log q − log p
 70 %.
 """
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -56,14 +57,13 @@ class Usual:
 
     def percentile(self, words: int, surprise: float) -> float:
         """Compute the percentage of training sentences of about this length that surprise less."""
-        group = min(int(np.searchsorted(self.longest, words)), len(self.longest) - 1)
-        row = np.asarray(self.quantiles[group])
+        row = self.quantiles[min(bisect_left(self.longest, words), len(self.longest) - 1)]
         # Equal quantiles would leave it open which percentile is meant: the highest one is.
-        at = int(np.searchsorted(row, surprise, side="right"))
+        at = bisect_right(row, surprise)
         if at in (0, len(row)):
             return 100.0 * (at > 0)
         below, above = row[at - 1], row[at]
-        return float(100 * (at - 1 + (surprise - below) / (above - below)) / (len(row) - 1))
+        return 100 * (at - 1 + (surprise - below) / (above - below)) / (len(row) - 1)
 
     @classmethod
     def fitted(cls, words: Sequence[int], surprises: npt.ArrayLike) -> "Usual | None":

@@ -74,6 +74,11 @@ class Labels:
             [x in chain[:at] for chain in chains for at, x in enumerate(chain)], np.bool_
         )
 
+    @cached_property
+    def of_symbols(self) -> tuple[Ints, Ints, Bools]:
+        """The labels of all symbols in the kernels' form."""
+        return self.start, self.numbers, self.repeated
+
     def spelled(self, symbols: Ints) -> tuple[Longs, Ints, Sequence[str]]:
         """List every constituent label in these symbols: its owner, its number, and all names."""
         sizes = self.start[symbols + 1] - self.start[symbols]
@@ -150,14 +155,14 @@ class Answers:
 
     def tokens(self, derivation: Derivation) -> tuple[Token, ...]:
         """Return the sentence's tokens with the derivation's tags."""
-        chart = self.posteriors.pruned.chart
-        items = np.array([t for t in derivation.items if chart.entry[t] >= 0])
-        symbols = chart.symbol[items]
-        last = np.cumsum(self.labels.start[symbols + 1] - self.labels.start[symbols]) - 1
+        chart, (begin, share) = self.posteriors.pruned.chart, self._shares
+        items = np.array(derivation.items)
+        items = items[chart.entry[items] >= 0]
+        symbols, last = chart.symbol[items], begin[items + 1] - 1
         # every word has one tag, so its tags' votes are divided by their sum
         leaves = np.flatnonzero(chart.entry >= 0)
         votes = np.bincount(chart.start[leaves], self.posteriors.item[leaves], len(items))
-        shares = self._shares(items)[last] / np.maximum(votes, _TINY)
+        shares = share[last] / np.maximum(votes, _TINY)
         rows = zip(
             self.sentence.tokens,
             places(self.sentence),
@@ -171,53 +176,41 @@ class Answers:
         )
 
     def _constituents(self, derivation: Derivation) -> list[Constituent]:
-        chart, extents = self.posteriors.pruned.chart, Extents.of(self.sentence)
+        chart, (begin, share) = self.posteriors.pruned.chart, self._shares
+        extents = Extents.of(self.sentence)
         items = np.array(derivation.items)
-        shares = iter(self.calibrated(self._shares(items)).tolist())
+        # a word's last label is its tag
+        sizes = begin[items + 1] - begin[items] - (chart.entry[items] >= 0)
+        items, sizes = items[sizes > 0], sizes[sizes > 0]
+        places = np.repeat(begin[items] + sizes - np.cumsum(sizes), sizes) + np.arange(sizes.sum())
+        shares = iter(self.calibrated(share[places]).tolist())
         found: list[Constituent] = []
-        spans = zip(
+        for symbol, start, end, size in zip(
             chart.symbol[items].tolist(),
             chart.start[items].tolist(),
             chart.end[items].tolist(),
-            (chart.entry[items] >= 0).tolist(),
+            sizes.tolist(),
             strict=True,
-        )
-        for symbol, start, end, is_word in spans:
-            chain = self.labels.chains[symbol][: -1 if is_word else None]
-            if chain:
-                extent = extents.over(start, end)
-                found += [Constituent(label, start, end, *extent, next(shares)) for label in chain]
-            if is_word:
-                next(shares)
+        ):
+            extent = extents.over(start, end)
+            chain = self.labels.chains[symbol][:size]
+            found += [Constituent(label, start, end, *extent, next(shares)) for label in chain]
         return found
 
-    def _shares(self, items: Ints) -> Doubles:
-        """Sum the votes for every label of these items, over its span."""
-        labels = self.labels
-        shares: Doubles = kernels.shared_posteriors(
-            self.posteriors.pruned.chart,
-            self.posteriors.item,
-            items,
-            (labels.start, labels.numbers),
-            labels.has,
+    @cached_property
+    def _shares(self) -> tuple[Longs, Doubles]:
+        """The votes for every label of every item, over its span (see `kernels.label_shares`)."""
+        found = self.posteriors
+        return kernels.label_shares(
+            found.pruned.chart, found.item, self.labels.of_symbols, len(self.labels.ids)
         )
-        return shares
 
     def gains(self) -> Doubles:
-        """Compute what every item adds under `max-spans`: p − ½ for each of its labels.
-
-        A label that a chain repeats is right a second time where the whole item is.
-        """
-        labels, posterior = self.labels, self.posteriors.item
-        symbols = self.posteriors.pruned.chart.symbol
-        sizes = labels.start[symbols + 1] - labels.start[symbols]
-        rows = np.repeat(np.arange(len(symbols)), sizes)
-        number = np.arange(len(rows)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-        again = labels.repeated[labels.start[symbols][rows] + number]
-        shares = np.where(
-            again, posterior[rows], self._shares(np.arange(len(symbols), dtype=np.int32))
+        """Compute what every item adds under `max-spans`: p − ½ for each of its labels."""
+        found = self.posteriors
+        return kernels.label_gains(
+            found.pruned.chart, found.item, self.labels.of_symbols, *self._shares
         )
-        return np.bincount(rows, np.minimum(shares, 1.0) - 0.5, len(symbols)).astype(np.float64)
 
     def calibrated(self, shares: Doubles) -> Doubles:
         """Cut votes off at 1, and apply the model's calibration map."""

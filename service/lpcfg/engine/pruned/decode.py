@@ -27,7 +27,7 @@ from lpcfg.engine.pruned import kernels
 from lpcfg.engine.pruned.coarse import Pruned, Unfinished
 from lpcfg.engine.pruned.fine import Posteriors
 from lpcfg.errors import InputError
-from lpcfg.grammar.tables import Doubles, Longs
+from lpcfg.grammar.tables import Doubles
 
 OBJECTIVES = ("max-rule", "max-marginal", "max-product", "max-spans")
 _BESIDE = 0.1  # the share of max-rule in max-spans
@@ -93,8 +93,8 @@ def best_by(weights: Scores, pruned: Pruned) -> Derivation:
     chart = pruned.chart
     total, back = kernels.best_tree(chart, weights.item, weights.edge)
     root = max(_roots(pruned), key=lambda t: total[t] + weights.root[t])
-    items = _followed(chart, back, root)
-    return Derivation(float(total[root] + weights.root[root]), items)
+    items = kernels.derivation(chart, back, root).tolist()
+    return Derivation(float(total[root] + weights.root[root]), tuple(items))
 
 
 def _roots(pruned: Pruned) -> range:
@@ -103,16 +103,6 @@ def _roots(pruned: Pruned) -> range:
     while first and chart.start[first - 1] == 0 and chart.end[first - 1] == n:
         first -= 1
     return range(first, len(chart.symbol))
-
-
-def _followed(chart: kernels.Chart, back: Longs, root: int) -> tuple[int, ...]:
-    items, stack = [], [root]
-    while stack:
-        t = stack.pop()
-        items.append(t)
-        if (e := back[t]) >= 0:
-            stack += (int(chart.right[e]), int(chart.left[e]))
-    return tuple(items)
 
 
 def k_best(
@@ -255,6 +245,6 @@ def cover(unfinished: Unfinished, log_rules: Doubles) -> list[tuple[int, ...]]:
     pieces, k = [], n
     while k > 0:
         t = last[k]
-        pieces.append(_followed(chart, back, t) if t >= 0 else ())
+        pieces.append(tuple(kernels.derivation(chart, back, t).tolist()) if t >= 0 else ())
         k = int(chart.start[t]) if t >= 0 else k - 1
     return pieces[::-1]

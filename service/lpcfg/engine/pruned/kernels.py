@@ -238,16 +238,6 @@ def _room(array: Numbers, size: int) -> Numbers:
 
 
 @compiled()
-def _largest_of_rows(table: Doubles) -> Doubles:
-    """Return the largest number of every row, at least 0."""
-    result = np.zeros(len(table))
-    for i in range(len(table)):
-        for x in table[i]:
-            result[i] = max(result[i], x)
-    return result
-
-
-@compiled()
 def _in_singles(table: Doubles) -> Singles:
     """Round the rows of a table to float32, each filled up to full blocks."""
     width = lanes.padded(table.shape[1])
@@ -255,6 +245,127 @@ def _in_singles(table: Doubles) -> Singles:
     for i in range(len(table)):
         result[i * width : i * width + table.shape[1]] = table[i]
     return result
+
+
+class _Cells(NamedTuple):
+    """The items of a chart that is being built, by cell, and where the cells to a start end.
+
+    Cell [i, k] has the items from first[i, k] up to last[i, k]; those of [i, j] and [j, k] can be
+    joined for each j in ends[i, : n_ends[i]].
+    """
+
+    first: Ints
+    last: Ints
+    ends: Ints
+    n_ends: Ints
+
+
+class _Pairs(NamedTuple):
+    """Two items side by side with rules above them: their pair, and the product of both inside."""
+
+    pair: Ints
+    left: Ints
+    right: Ints
+    both: Doubles
+
+
+class _Edges(NamedTuple):
+    """The edges of one cell, each linked to the previous one of the same symbol."""
+
+    rule: Ints
+    left: Ints
+    right: Ints
+    value: Doubles
+    previous: Ints
+
+
+@compiled()
+def _room_for_pairs(size: int) -> _Pairs:
+    numbers = np.empty((3, size), np.int32)
+    return _Pairs(numbers[0], numbers[1], numbers[2], np.empty(size))
+
+
+@compiled()
+def _room_for_edges(size: int) -> _Edges:
+    numbers = np.empty((4, size), np.int32)
+    return _Edges(numbers[0], numbers[1], numbers[2], np.empty(size), numbers[3])
+
+
+@compiled()
+def _pairs_below(
+    cells: _Cells,
+    i: int,
+    k: int,
+    items: tuple[Ints, Doubles],
+    rules: Rules,
+    negligible: float,
+    out: _Pairs,
+) -> tuple[int, int]:
+    """Write the pairs of items below cell [i, k] that have a rule above them with a chance.
+
+    items = (symbols, inside). Return how many pairs there are, and how many rules above them.
+    """
+    symbol, inside = items
+    pair, pair_start, best = rules.pair, rules.pair_start, rules.best
+    first, last, ends, n_ends = cells
+    out_pair, out_left, out_right, out_both = out
+    pairs, above = 0, 0
+    for at in range(n_ends[i]):
+        j = ends[i, at]
+        low, high = first[j, k], last[j, k]
+        if low == high:
+            continue
+        for b in range(first[i, j], last[i, j]):
+            b_symbol, b_inside = symbol[b], inside[b]
+            for c in range(low, high):
+                p = pair[b_symbol, symbol[c]]
+                if p < 0:
+                    continue
+                both = b_inside * inside[c]
+                if both * best[p] < negligible:
+                    continue
+                out_pair[pairs], out_both[pairs] = p, both
+                out_left[pairs], out_right[pairs] = b, c
+                pairs += 1
+                above += pair_start[p + 1] - pair_start[p]
+    return pairs, above
+
+
+@compiled()
+def _edges_above(
+    pairs: _Pairs,
+    size: int,
+    rules: Rules,
+    outlook: Singles,
+    least: float,
+    found: tuple[Ints, Doubles, Ints],
+    out: _Edges,
+) -> tuple[int, int]:
+    """Write the edges above the first `size` pairs whose estimated posterior is not too small.
+
+    found = (symbols found in this cell, the sum of each symbol's edges, its last edge or -1).
+    Return how many symbols and edges there are.
+    """
+    symbol, score, last = found
+    pair, left, right, product = pairs
+    pair_start, parent, q = rules.pair_start, rules.parent, rules.q
+    out_rule, out_left, out_right, out_value, previous = out
+    n_found, edges = 0, 0
+    for at in range(size):
+        p, both = pair[at], product[at]
+        for t in range(pair_start[p], pair_start[p + 1]):
+            a, value = parent[t], q[t] * both
+            if value * outlook[a] < least:
+                continue
+            if last[a] < 0:
+                symbol[n_found] = a
+                n_found += 1
+            score[a] += value
+            out_rule[edges], out_value[edges], previous[edges] = t, value, last[a]
+            out_left[edges], out_right[edges] = left[at], right[at]
+            last[a] = edges
+            edges += 1
+    return n_found, edges
 
 
 @compiled()
@@ -270,91 +381,62 @@ def build_chart(rules: Rules, words: Words, left: Doubles, right: Doubles, bound
     inside, edge_start = np.empty(32 * n), np.empty(32 * n + 1, np.int64)
     edge_rule, edge_left = np.empty(64 * n, np.int32), np.empty(64 * n, np.int32)
     edge_right, edge_value = np.empty(64 * n, np.int32), np.empty(64 * n)
-    cell_start = np.zeros((n + 1, n + 1), np.int32)
-    cell_end = np.zeros((n + 1, n + 1), np.int32)
+    first, last = np.zeros((n + 1, n + 1), np.int32), np.zeros((n + 1, n + 1), np.int32)
     ends, n_ends = np.empty((n + 1, n + 1), np.int32), np.zeros(n + 1, np.int32)
+    cells = _Cells(first, last, ends, n_ends)
     found = np.empty(symbols, np.int32)  # symbols found in this cell
-    score, first = np.zeros(symbols), np.full(symbols, -1, np.int32)
-    # edges of this cell, each linked to the previous one of the same symbol
-    new_rule, new_left = np.empty(256, np.int32), np.empty(256, np.int32)
-    new_right, new_next = np.empty(256, np.int32), np.empty(256, np.int32)
-    new_value = np.empty(256)
-    most_left, most_right = _largest_of_rows(left), _largest_of_rows(right)
+    score, newest = np.zeros(symbols), np.full(symbols, -1, np.int32)
+    pairs = _room_for_pairs(256)
+    new = _room_for_edges(256)
     near_left, near_right, width = _in_singles(left), _in_singles(right), lanes.padded(symbols)
+    outlook = np.empty(width, np.float32)
     items, edges = 0, 0
     lead = np.ones(n + 1)  # the best estimate of any sequence of items from 0 to here
-    pair, pair_start, best = rules.pair.ravel(), rules.pair_start, rules.best
-    parent, q = rules.parent, rules.q
-    most = (pair_start[1:] - pair_start[:-1]).max()
-    highest = 1.0
-    for x in best:
-        highest = max(highest, x)
     for k in range(1, n + 1):
         if bounds.stopped[0]:
             break
         lead[k], column = 0.0, items
         for i in range(k - 1, -1, -1):
+            first[i, k], last[i, k] = items, items
+            limit = bounds.cell[i, k]
+            if limit == 1:
+                continue
             n_found, n_new = 0, 0
-            to_left, to_right = left[i], right[k]
-            brightest = most_left[i] * most_right[k]
-            product = lanes.largest_product(
-                near_left, i * width, near_right, k * width, width // LANES
+            brightest = lanes.products(
+                near_left, i * width, near_right, k * width, width // LANES, outlook
             )
-            brightest = min(brightest, max(product * _ROUNDED_UP, _LEAST_SINGLE))
             crowd = min(max((items - column) / _CROWD - 1.0, 0.0), 100.0)
             ahead = lead[k] / lead[i] if lead[i] > 0.0 else 1.0
             least = bounds.least * ahead * 256.0**crowd
             least_edge = least * _EDGE_SHARE
-            negligible = least_edge / brightest if brightest > 0.0 else np.inf
-            hopeless = negligible / highest
-            cell_start[i, k] = items
-            cell_end[i, k] = items
-            limit = bounds.cell[i, k]
-            if limit == 1:
-                continue
+            if limit >= 2:
+                for a in range(symbols):
+                    if not bounds.allowed[limit - 2, a]:
+                        outlook[a] = -1.0  # below every threshold
             if k == i + 1:
                 for t in range(words.start[i], words.start[k]):
                     a = words.symbol[t]
-                    if limit >= 2 and not bounds.allowed[limit - 2, a]:
-                        continue
-                    found[n_found] = a
-                    n_found += 1
-                    score[a] = words.weight[t]
-                    first[a] = words.entry[t]
-            for at in range(n_ends[i]):
-                j = ends[i, at]
-                low, high = cell_start[j, k], cell_end[j, k]
-                if low == high:
-                    continue
-                size = n_new + (cell_end[i, j] - cell_start[i, j]) * (high - low) * most
-                if size > len(new_rule):
-                    new_rule, new_left = _room(new_rule, size), _room(new_left, size)
-                    new_right, new_next = _room(new_right, size), _room(new_next, size)
-                    new_value = _room(new_value, size)
-                for b_item in range(cell_start[i, j], cell_end[i, j]):
-                    row, b_inside = item_symbol[b_item] * symbols, inside[b_item]
-                    for c_item in range(low, high):
-                        both = b_inside * inside[c_item]
-                        if both < hopeless:
-                            continue
-                        p = pair[row + item_symbol[c_item]]
-                        if p < 0 or both * best[p] < negligible:
-                            continue
-                        for t in range(pair_start[p], pair_start[p + 1]):
-                            a, value = parent[t], q[t] * both
-                            if value * to_left[a] * to_right[a] < least_edge:
-                                continue
-                            if limit >= 2 and not bounds.allowed[limit - 2, a]:
-                                continue
-                            if first[a] < 0:
-                                found[n_found] = a
-                                n_found += 1
-                            score[a] += value
-                            new_rule[n_new] = t
-                            new_left[n_new], new_right[n_new] = b_item, c_item
-                            new_value[n_new], new_next[n_new] = value, first[a]
-                            first[a] = n_new
-                            n_new += 1
+                    if outlook[a] >= 0.0:
+                        found[n_found] = a
+                        n_found += 1
+                        score[a] = words.weight[t]
+                        newest[a] = words.entry[t]
+            else:
+                size = 0
+                for at in range(n_ends[i]):
+                    j = ends[i, at]
+                    size += (last[i, j] - first[i, j]) * (last[j, k] - first[j, k])
+                if size > len(pairs.pair):
+                    pairs = _room_for_pairs(2 * size)
+                brightest = max(brightest * _ROUNDED_UP, _LEAST_SINGLE)
+                size, above = _pairs_below(
+                    cells, i, k, (item_symbol, inside), rules, least_edge / brightest, pairs
+                )
+                if above > len(new.rule):
+                    new = _room_for_edges(2 * above)
+                n_found, n_new = _edges_above(
+                    pairs, size, rules, outlook, least_edge, (found, score, newest), new
+                )
             size = items + n_found
             if size > len(item_symbol):
                 item_symbol, item_entry = _room(item_symbol, size), _room(item_entry, size)
@@ -367,23 +449,23 @@ def build_chart(rules: Rules, words: Words, left: Doubles, right: Doubles, bound
                 edge_right, edge_value = _room(edge_right, size), _room(edge_value, size)
             for at in range(n_found):
                 a = found[at]
-                estimate = score[a] * to_left[a] * to_right[a]
+                estimate = score[a] * left[i, a] * right[k, a]
                 if estimate >= least and score[a] > 0.0:
                     lead[k] = max(lead[k], lead[i] * estimate)
                     item_symbol[items], item_start[items], item_end[items] = a, i, k
                     inside[items], edge_start[items] = score[a], edges
-                    item_entry[items] = first[a] if k == i + 1 else -1
-                    e = first[a] if k > i + 1 else -1
+                    item_entry[items] = newest[a] if k == i + 1 else -1
+                    e = newest[a] if k > i + 1 else -1
                     while e >= 0:
-                        edge_rule[edges], edge_value[edges] = rules.rule[new_rule[e]], new_value[e]
-                        edge_left[edges], edge_right[edges] = new_left[e], new_right[e]
+                        edge_rule[edges], edge_value[edges] = rules.rule[new.rule[e]], new.value[e]
+                        edge_left[edges], edge_right[edges] = new.left[e], new.right[e]
                         edges += 1
-                        e = new_next[e]
+                        e = new.previous[e]
                     items += 1
                 score[a] = 0.0
-                first[a] = -1
-            cell_end[i, k] = items
-            if items > cell_start[i, k]:
+                newest[a] = -1
+            last[i, k] = items
+            if items > first[i, k]:
                 ends[i, n_ends[i]] = k
                 n_ends[i] += 1
     edge_start[items] = edges
@@ -686,45 +768,85 @@ def best_tree(chart: Chart, item_score: Doubles, edge_score: Doubles) -> tuple[D
 
 
 @compiled()
-def shared_posteriors(
+def derivation(chart: Chart, back: Longs, root: int) -> Ints:
+    """Return the items of the best derivation below a root, in pre-order; `back` has the edges."""
+    items = np.empty(2 * (chart.end[root] - chart.start[root]), np.int32)
+    stack = np.empty(len(items), np.int32)
+    stack[0], waiting, size = root, 1, 0
+    while waiting:
+        waiting -= 1
+        t = stack[waiting]
+        items[size] = t
+        size += 1
+        e = back[t]
+        if e >= 0:
+            stack[waiting], stack[waiting + 1] = chart.right[e], chart.left[e]
+            waiting += 2
+    return items[:size]
+
+
+@compiled()
+def label_shares(
+    chart: Chart, item_posterior: Doubles, labels_of: tuple[Ints, Ints, Bools], n_labels: int
+) -> tuple[Longs, Doubles]:
+    """Compute the posterior of every label of every item over its span: the sum over the items
+    there that have the label. Those of item t are share[begin[t] : begin[t + 1]].
+
+    labels_of = (start, label, repeated): symbol a has the labels label[start[a] : start[a + 1]], of
+    which repeated ones stand above themselves in the chain. Items of one span are neighbours.
+    """
+    start, label, repeated = labels_of
+    items = len(chart.symbol)
+    begin = np.zeros(items + 1, np.int64)
+    for t in range(items):
+        a = chart.symbol[t]
+        begin[t + 1] = begin[t] + start[a + 1] - start[a]
+    share, total = np.empty(begin[items]), np.zeros(n_labels)
+    low = 0
+    while low < items:
+        high = low
+        while (
+            high < items
+            and chart.start[high] == chart.start[low]
+            and chart.end[high] == chart.end[low]
+        ):
+            a = chart.symbol[high]
+            for s in range(start[a], start[a + 1]):
+                if not repeated[s]:
+                    total[label[s]] += item_posterior[high]
+            high += 1
+        for t in range(low, high):
+            first = start[chart.symbol[t]]
+            for s in range(begin[t + 1] - begin[t]):
+                share[begin[t] + s] = total[label[first + s]]
+        for t in range(low, high):
+            a = chart.symbol[t]
+            for s in range(start[a], start[a + 1]):
+                total[label[s]] = 0.0
+        low = high
+    return begin, share
+
+
+@compiled()
+def label_gains(
     chart: Chart,
     item_posterior: Doubles,
-    chosen: Ints | Longs,
-    labels_of: tuple[Ints, Ints],
-    has: Bools,
+    labels_of: tuple[Ints, Ints, Bools],
+    begin: Longs,
+    share: Doubles,
 ) -> Doubles:
-    """Compute, for chosen items, the posterior of each of their labels over their span.
+    """Compute p − ½, summed over the labels of every item; (begin, share) are its `label_shares`.
 
-    labels_of = (start, label): symbol a has the labels label[start[a] : start[a + 1]], and has[l,
-    a] is True if a has label l. Items of one span are neighbours.
+    A label that a chain repeats is right a second time where the whole item is.
     """
-    start, label = labels_of
-    size = 0
-    for t in chosen:
-        size += start[chart.symbol[t] + 1] - start[chart.symbol[t]]
-    result, at = np.empty(size), 0
-    for t in chosen:
-        low, high = t, t + 1
-        while (
-            low > 0
-            and chart.start[low - 1] == chart.start[t]
-            and chart.end[low - 1] == chart.end[t]
-        ):
-            low -= 1
-        while (
-            high < len(chart.symbol)
-            and chart.start[high] == chart.start[t]
-            and chart.end[high] == chart.end[t]
-        ):
-            high += 1
-        for s in range(start[chart.symbol[t]], start[chart.symbol[t] + 1]):
-            total = 0.0
-            for u in range(low, high):
-                if has[label[s], chart.symbol[u]]:
-                    total += item_posterior[u]
-            result[at] = total
-            at += 1
-    return result
+    start, _, repeated = labels_of
+    gain = np.zeros(len(chart.symbol))
+    for t in range(len(gain)):
+        first = start[chart.symbol[t]]
+        for s in range(begin[t + 1] - begin[t]):
+            p = item_posterior[t] if repeated[first + s] else share[begin[t] + s]
+            gain[t] += min(p, 1.0) - 0.5
+    return gain
 
 
 @compiled()

@@ -104,9 +104,11 @@ def largest(x: Singles, at: int, blocks: int) -> float:
 
 
 @njit(cache=True, nogil=True)
-def largest_product(x: Singles, at: int, y: Singles, beside: int, blocks: int) -> float:
-    """Return the largest product of x[at :] and y[beside :], at least 0, of so many blocks."""
-    result: float = _largest_product(x, at, y, beside, blocks)
+def products(x: Singles, at: int, y: Singles, beside: int, blocks: int, out: Singles) -> float:
+    """Write the products of x[at :] and y[beside :] to `out`, for so many blocks of numbers.
+    Return the largest of them, at least 0.
+    """
+    result: float = _products(x, at, y, beside, blocks, out)
     return result
 
 
@@ -298,16 +300,17 @@ def _largest(_: Any, x: Any, at: Any, blocks: Any) -> _Typed:
 
 
 @in_place
-def _largest_product(_: Any, x: Any, at: Any, y: Any, beside: Any, blocks: Any) -> _Typed:
+def _products(_: Any, x: Any, at: Any, y: Any, beside: Any, blocks: Any, out: Any) -> _Typed:
     def write(context: Any, builder: Any, signature: Any, given: Any) -> Any:
         of = _Writer(context, builder, signature, given)
-        x, at, y, beside, blocks = of.given
+        x, at, y, beside, blocks, out = of.given
         (most,) = of.sums(1)
         with writing.for_range(builder, blocks) as block:
             here = of.width(block.index)
             one, other = of.load(x, builder.add(at, here)), of.load(y, builder.add(beside, here))
             product = builder.fmul(one, other)
+            of.store(product, out, here)
             builder.store(of.call("llvm.maxnum", _VECTOR, builder.load(most), product), most)
         return of.call("llvm.vector.reduce.fmax", _SINGLE, builder.load(most))
 
-    return types.float32(x, _LONGS, y, _LONGS, _LONGS), write
+    return types.float32(x, _LONGS, y, _LONGS, _LONGS, out), write

@@ -12,7 +12,7 @@ from numba import njit
 
 from lpcfg.engine.pruned.kernels import Chart
 from lpcfg.engine.rescoring.features import PAD, length_bucket
-from lpcfg.grammar.tables import Ints, Singles, frozen
+from lpcfg.grammar.tables import Ints, Longs, Singles, frozen
 
 BESIDE = (
     *((0, -2), (0, -1), (0, 0), (0, 1)),  # an item's start i: i - 2, i - 1, i, i + 1
@@ -41,6 +41,17 @@ class Hidden(NamedTuple):
     length: Singles
     label: Singles
     rule: Singles
+
+
+@njit(cache=True, nogil=True)
+def sums_of_rows(one: Singles, rows: Longs, other: Singles, beside: Longs) -> Singles:
+    """Return one[rows] + other[beside]."""
+    result = np.empty((len(rows), one.shape[1]), np.float32)
+    for at in range(len(rows)):
+        a, b = one[rows[at]], other[beside[at]]
+        for h in range(len(a)):
+            result[at, h] = a[h] + b[h]
+    return result
 
 
 @njit(cache=True, nogil=True)

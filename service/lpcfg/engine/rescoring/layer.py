@@ -13,6 +13,7 @@ the tensors' posterior. Posteriors of items and edges under p take the place of 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import count
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +30,7 @@ from lpcfg.engine.rescoring.hidden import (
     gathered,
     hidden_scores,
     plus_product,
+    sums_of_rows,
 )
 from lpcfg.engine.rescoring.names import HeadTable, Rows, codes, names_of
 from lpcfg.errors import GrammarError
@@ -190,36 +192,55 @@ def padded_codes(words: Longs, tags: Longs, domain: int = 0) -> Longs:
     return result
 
 
+class _RowsMet:
+    """Rows of words by suffix and vector; the first is that of what is beside a sentence."""
+
+    def __init__(self, hidden: Hidden, most: int) -> None:
+        self.table = np.empty((most, hidden.word.shape[1]), np.float32)
+        self.table[0] = hidden.suffix[0]
+        self.number: dict[tuple[int, int], int] = {}
+        self.next = count(1)  # two threads never get the same number
+
+
 class WordRows:
     """Rows of the hidden part for words. What tags do not change of a row is remembered."""
 
     def __init__(self, hidden: Hidden, vectors: Vectors) -> None:
         self._hidden, self._vectors = hidden, vectors
-        self._known: dict[tuple[int, int], Singles] = {}
+        self._met = _RowsMet(hidden, CACHED_ROWS)
 
     def with_tags(self, facts: Longs, tags: Ints) -> Singles:
         """Return the rows of all positions of the words, (n + 2 PAD, POSITIONS · H).
 
         What is beside the sentence has neither vectors nor suffixes, and the last tag.
         """
-        hidden = self._hidden
-        rows = np.empty((len(tags) + 2 * PAD, hidden.word.shape[1]), np.float32)
-        rows[:PAD] = rows[-PAD:] = hidden.tag[-1] + hidden.suffix[0]
-        inner = rows[PAD:-PAD]
-        np.take(hidden.tag, tags, axis=0, out=inner)
-        for at, key in enumerate(zip(facts[4].tolist(), facts[5].tolist(), strict=True)):
-            inner[at] += self._row(key)
-        return rows
+        keys = list(zip(facts[4].tolist(), facts[5].tolist(), strict=True))
+        met = self._met
+        numbers = self._numbers(keys, met)
+        if len(numbers) < len(keys):
+            met = self._met = _RowsMet(self._hidden, CACHED_ROWS + len(keys))
+            numbers = self._numbers(keys, met)
+        rows, tag_rows = np.zeros((2, len(tags) + 2 * PAD), np.int64)
+        rows[PAD:-PAD] = numbers
+        tag_rows[:PAD] = tag_rows[-PAD:] = len(self._hidden.tag) - 1
+        tag_rows[PAD:-PAD] = tags
+        return sums_of_rows(met.table, rows, self._hidden.tag, tag_rows)
 
-    def _row(self, key: tuple[int, int]) -> Singles:
-        known = self._known.get(key)
-        if known is None:
-            vector = self._vectors.take(np.array(key[1:]))[0]
-            known = plus_product(self._hidden.suffix[key[0]], vector, self._hidden.word)
-            if len(self._known) >= CACHED_ROWS:
-                self._known.clear()
-            self._known[key] = known
-        return known
+    def _numbers(self, keys: Sequence[tuple[int, int]], met: _RowsMet) -> list[int]:
+        """Return the numbers of the words' rows, up to the first that there is no room for."""
+        found = []
+        for key in keys:
+            number = met.number.get(key)
+            if number is None:
+                number = next(met.next)
+                if number >= len(met.table):
+                    break
+                vector = self._vectors.take(np.array(key[1:]))[0]
+                suffix_row = self._hidden.suffix[key[0]]
+                met.table[number] = plus_product(suffix_row, vector, self._hidden.word)
+                met.number[key] = number
+            found.append(number)
+        return found
 
 
 class Rescorer:
