@@ -1,4 +1,4 @@
-"""A place for compiled kernels where Numba would find none.
+"""The decorator of compiled kernels, and a place for them where Numba would find none.
 
 Numba keeps what it compiled beside the sources or in the user's cache. Where neither can be written
 (an installation that is read-only, a user without a home), it raises at import. A folder of this
@@ -7,9 +7,26 @@ user's own among the temporary files then keeps the kernels, for as long as thes
 
 import os
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any, TypeVar
 
+Kernel = TypeVar("Kernel", bound=Callable[..., Any])
 PACKAGE = Path(__file__).parent
+
+
+def compiled(*, borrows: bool = False, **options: Any) -> Callable[[Kernel], Kernel]:
+    """Compile a function; unlike Numba's own decorator, keep its types for those who call it.
+
+    A function that `borrows` only reads and writes arrays of its callers, and makes none. Numba
+    then does not count references to them, a fourth of the time of small functions called in loops.
+    """
+    from numba import njit
+
+    if borrows:
+        options["_nrt"] = False
+    decorate: Callable[[Kernel], Kernel] = njit(cache=True, nogil=True, **options)
+    return decorate
 
 
 def find_place() -> None:

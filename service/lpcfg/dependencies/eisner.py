@@ -12,8 +12,8 @@ Sums are in logs. Marginals are derivatives of log Z by scores, passed back thro
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from lpcfg.compiled import compiled
 from lpcfg.grammar.tables import Doubles, Longs
 
 LEAST = -1e30
@@ -24,7 +24,7 @@ LIKELY = 1e-12
 """Items below this posterior pass nothing on."""
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def bottom_up(heads: Longs) -> Any:
     """Return the words from 1 on, the deepest first, from left to right where equally deep."""
     n = len(heads)
@@ -37,7 +37,7 @@ def bottom_up(heads: Longs) -> Any:
     return 1 + np.argsort(-depth, kind="mergesort")
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _plus(a: float, b: float) -> Any:
     """Compute log(e^a + e^b)."""
     if a < b:
@@ -45,7 +45,7 @@ def _plus(a: float, b: float) -> Any:
     return a + np.log1p(np.exp(b - a)) if b > a - 40 else a
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def inside(score: Doubles) -> Any:
     """Compute open, done and log Z."""
     n = len(score) - 1
@@ -77,7 +77,7 @@ def inside(score: Doubles) -> Any:
     return opened, done, log_z
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def marginals(score: Doubles) -> Any:
     """Return the posterior of every arc under p(tree) ∝ exp of its scores' sum; and log Z."""
     posterior, log_z = by_products(score)
@@ -86,7 +86,7 @@ def marginals(score: Doubles) -> Any:
     return posterior, log_z
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def by_logs(score: Doubles) -> Any:
     """Compute what `marginals` returns, whatever the scores."""
     n = len(score) - 1
@@ -121,7 +121,7 @@ def by_logs(score: Doubles) -> Any:
     return result, log_z
 
 
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"}, error_model="numpy")
+@compiled(fastmath={"reassoc", "contract", "nsz"}, error_model="numpy")
 def by_products(score: Doubles) -> Any:
     """Compute what `marginals` returns without logs, three times as fast; NaN for log Z where
     numbers get too small.
@@ -184,7 +184,7 @@ def by_products(score: Doubles) -> Any:
     return result, best + np.log(z)
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _weights(score: Doubles) -> Any:
     """Return exp of scores, counted from the best score of every word, and the sum of these."""
     n = len(score) - 1
@@ -201,7 +201,7 @@ def _weights(score: Doubles) -> Any:
     return weight, total
 
 
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"}, error_model="numpy")
+@compiled(fastmath={"reassoc", "contract", "nsz"}, error_model="numpy")
 def _product(a: Doubles, b: Doubles) -> float:
     total = 0.0
     for k in range(len(a)):
@@ -209,7 +209,7 @@ def _product(a: Doubles, b: Doubles) -> float:
     return total
 
 
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"}, error_model="numpy")
+@compiled(fastmath={"reassoc", "contract", "nsz"}, error_model="numpy")
 def _share(
     posterior: float, total: float, a: Doubles, b: Doubles, to_a: Doubles, to_b: Doubles
 ) -> bool:
@@ -227,7 +227,7 @@ def _share(
     return total > SMALLEST
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def best_tree(score: Doubles) -> Any:
     """Find the heads of the projective tree with the largest sum of scores; element m − 1 is the
     head of word m.
@@ -262,7 +262,7 @@ def best_tree(score: Doubles) -> Any:
     return _followed(root, split, joint)
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _followed(root: int, split: Longs, joint: Longs) -> Any:
     """Follow the best choices from the root down, and return the heads."""
     n = len(split) - 1

@@ -7,8 +7,8 @@ Every function takes the derivatives by what the network computed and adds those
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
+from lpcfg.compiled import compiled
 from lpcfg.dependencies import eisner, recurrence
 from lpcfg.dependencies.inputs import FACTS
 from lpcfg.dependencies.network import (
@@ -141,7 +141,7 @@ def by_arcs(
     return loss, by_states
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _by_trees(parts: ArcParts, first: Longs, length: Longs, heads: Longs, by: ArcParts) -> float:
     """Add the derivatives by the parts of arcs to `by`, and return −log p of all trees."""
     loss, at = 0.0, 0
@@ -158,7 +158,7 @@ def _by_trees(parts: ArcParts, first: Longs, length: Longs, heads: Longs, by: Ar
     return loss
 
 
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"}, error_model="numpy")
+@compiled(fastmath={"reassoc", "contract", "nsz"}, error_model="numpy")
 def _by_scores(parts: ArcParts, root: int, by_score: Doubles, by: ArcParts) -> None:
     """Add the derivatives by the parts of one sentence's arcs, given those by their scores."""
     n, width = len(by_score) - 1, len(parts.out)
@@ -222,7 +222,7 @@ def by_relations(
     add_rows(by_states, ends.modifiers, by @ p["relation.modifier"].T)
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def add_rows(to: Singles, rows: Longs, values: Singles) -> None:
     """Add each row of values to the row of `to` that `rows` names (np.add.at takes ten times as
     long).

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
+from lpcfg.compiled import compiled
 from lpcfg.dependencies.gradients import (
     Ends,
     Gradients,
@@ -95,7 +95,7 @@ class Adam:
             _adam(x, first, second, together, rows, np.float32(rate))
 
 
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"}, error_model="numpy")
+@compiled(fastmath={"reassoc", "contract", "nsz"}, error_model="numpy")
 def _adam(
     x: Singles, first: Singles, second: Singles, gradient: Singles, rows: Longs, rate: Any
 ) -> None:

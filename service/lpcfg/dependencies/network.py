@@ -17,8 +17,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
+from lpcfg.compiled import compiled
 from lpcfg.dependencies import recurrence
 from lpcfg.dependencies.inputs import FACTS
 from lpcfg.grammar.tables import Doubles, Longs, Singles
@@ -181,13 +181,13 @@ def arc_parts(p: Parameters, states: Singles) -> ArcParts:
     )
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def distance_row(h: int, m: int) -> Any:
     """Return the row of a distance and its direction."""
     return 2 * np.searchsorted(DISTANCES, abs(h - m), side="right") + (1 if m > h else 0)
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def summed(between: Singles) -> Any:
     """Return the sums of the rows of words 1 … j − 1, for j up to the last word."""
     n, width = len(between) - 1, between.shape[1]
@@ -198,7 +198,7 @@ def summed(between: Singles) -> Any:
     return before
 
 
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"}, error_model="numpy")
+@compiled(fastmath={"reassoc", "contract", "nsz"}, error_model="numpy")
 def arc_scores(parts: ArcParts, first: int, length: int) -> Any:
     """Compute s(h, m) of all arcs of the sentence whose first word is in row `first`.
 

@@ -13,8 +13,8 @@ multiplication computes them for all sentences of a batch, and what is left take
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from lpcfg.compiled import compiled
 from lpcfg.grammar.tables import Longs, Singles
 
 HALF, ONE = np.float32(0.5), np.float32(1)
@@ -29,7 +29,7 @@ def first_bias(layer: int) -> Singles:
     return bias.reshape(-1)
 
 
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"}, error_model="numpy")
+@compiled(fastmath={"reassoc", "contract", "nsz"}, error_model="numpy")
 def read(gates: Singles, first: Longs, length: Longs) -> Any:
     """Compute c and y of all words of all sentences; rows of no word stay 0.
 
@@ -54,7 +54,7 @@ def read(gates: Singles, first: Longs, length: Longs) -> Any:
     return c, y
 
 
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"}, error_model="numpy")
+@compiled(fastmath={"reassoc", "contract", "nsz"}, error_model="numpy")
 def read_back(gates: Singles, c: Singles, by_y: Singles, first: Longs, length: Longs) -> Any:
     """Compute the derivatives by z, f and o before tanh, given those by y."""
     width = gates.shape[1] // 6

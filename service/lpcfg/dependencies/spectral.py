@@ -30,9 +30,9 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
-from numba import njit
 from scipy.sparse.linalg import svds
 
+from lpcfg.compiled import compiled
 from lpcfg.dependencies.arcs import Arcs, modifiers
 from lpcfg.dependencies.eisner import bottom_up
 from lpcfg.dependencies.vocabulary import Vocabulary
@@ -184,7 +184,7 @@ class Operators:
         return _trees(self.c_one, self.c_inf, self.up, self.d, x, candidates)  # type: ignore[no-any-return]
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _apply(row: Doubles, d: Doubles, y: Doubles) -> Any:
     """Compute rowᵀ D(y), divided by its largest magnitude, and the log of that magnitude."""
     k = len(row)
@@ -200,7 +200,7 @@ def _apply(row: Doubles, d: Doubles, y: Doubles) -> Any:
     return result / largest, np.log(largest)
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _trees(
     c_one: Doubles, c_inf: Doubles, up: Doubles, d: Doubles, x: Doubles, candidates: Longs
 ) -> Any:

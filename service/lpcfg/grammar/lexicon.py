@@ -27,9 +27,9 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from lpcfg.compiled import compiled
 from lpcfg.errors import GrammarError, TrainingError
 from lpcfg.grammar.spelling import CASE_WORDS, SPELLINGS
 from lpcfg.grammar.tables import Bools, Doubles, Emissions, Grammar, Ints, Longs, Singles, frozen
@@ -519,7 +519,7 @@ _PLACES = 4
 """Numbers that say where a word is in the lexicon. Its codes follow them."""
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _in_context(
     words: Longs,
     given: Longs,
@@ -563,7 +563,7 @@ def _in_context(
     return start, symbol[:emitted].copy(), entry[:emitted].copy(), weights[:emitted].copy()
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _count(x: int, occurrences: int, counts: _Counts, seen: Doubles, of_tag: Doubles) -> Any:
     """Count the word's occurrences in all, under every symbol, and with every tag."""
     seen[:] = 0.0
@@ -582,7 +582,7 @@ def _count(x: int, occurrences: int, counts: _Counts, seen: Doubles, of_tag: Dou
     return trust * tokens
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _tag_share(
     score: Singles, of_tag: Doubles, signature_share: Singles, gamma: float, given: int
 ) -> Any:

@@ -16,9 +16,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from lpcfg.compiled import compiled
 from lpcfg.errors import GrammarError
 from lpcfg.grammar.tables import Doubles, Longs, Singles, frozen
 
@@ -162,13 +162,13 @@ class TagModel:
 # Kernels ------------------------------------------------------------------------------------------
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def templates_of(coded: Longs) -> int:
     """Count the templates for words with so many codes."""
     return len(TEMPLATES) if coded.shape[1] > N_CODES else PLAIN
 
 
-@njit(cache=True, nogil=True)
+@compiled(borrows=True)
 def feature_rows(coded: Longs, i: int, rows: int, out: Longs) -> None:
     """Write the rows of word i's features to `out`. `rows` is their number, a power of two."""
     for k in range(len(out)):
@@ -186,7 +186,7 @@ def feature_rows(coded: Longs, i: int, rows: int, out: Longs) -> None:
         out[k] = x & (rows - 1)
 
 
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
+@compiled(fastmath={"reassoc", "contract", "nsz"})
 def scores(coded: Longs, weight: NDArray[np.int8], scale: Singles) -> Any:
     """Compute Σ_k W[row_k, t]: one row for every word of a sentence."""
     tags = weight.shape[1]

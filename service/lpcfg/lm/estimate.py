@@ -18,9 +18,9 @@ from dataclasses import asdict, dataclass
 from typing import Literal, get_args
 
 import numpy as np
-from numba import njit
 from scipy import sparse
 
+from lpcfg.compiled import compiled
 from lpcfg.errors import SettingsError, TrainingError
 from lpcfg.grammar.tables import Doubles, Longs
 from lpcfg.lm.corpus import Sentence, Vocabulary
@@ -219,7 +219,7 @@ def _normalised(counts: Doubles, otherwise: Doubles, *, axis: int) -> Doubles:
     return result
 
 
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
+@compiled(fastmath={"reassoc", "contract"})
 def _expect(
     row_start: Longs,
     column: Longs,

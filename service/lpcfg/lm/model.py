@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Literal
 
 import numpy as np
-from numba import njit
 from pydantic import BaseModel, ConfigDict, ValidationError
 from scipy import sparse
 
+from lpcfg.compiled import compiled
 from lpcfg.errors import GrammarError, StoreError
 from lpcfg.grammar.tables import Doubles, Longs
 from lpcfg.lm.corpus import UNKNOWN, Sentence, Vocabulary
@@ -113,7 +113,7 @@ def perplexity(bigrams: sparse.csr_matrix, contexts: Doubles, words: Doubles) ->
     return float(np.exp(-total / bigrams.data.sum()))
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _log_likelihood(
     row_start: Longs, column: Longs, count: Doubles, contexts: Doubles, words: Doubles
 ) -> float:

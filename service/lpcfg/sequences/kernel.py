@@ -18,8 +18,8 @@ inside-outside takes n³ T².
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
+from lpcfg.compiled import compiled
 from lpcfg.errors import GrammarError
 from lpcfg.grammar.tables import Doubles, Emissions, Grammar, Ints, Longs, Tables
 
@@ -106,7 +106,7 @@ def forward_backward(chains: Chains, emissions: Emissions) -> Posteriors:
     return Posteriors(found, int(sign), float(log))
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _forward_backward(
     chains: Chains, start: Ints, symbol: Ints, entry: Ints, weight: Doubles
 ) -> Any:
@@ -143,7 +143,7 @@ def _forward_backward(
     return posterior, 1 if total > 0 else -1, log + np.log(abs(total))
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _forward(
     chains: Chains, start: Ints, symbol: Ints, at_root: Ints, emitted: Doubles, alpha: Doubles
 ) -> Any:
@@ -165,7 +165,7 @@ def _forward(
     return log
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _backward(
     chains: Chains,
     start: Ints,
@@ -187,7 +187,7 @@ def _backward(
     _scaled(beta[start[i] : start[i + 1]])
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _scaled(rows: Doubles) -> Any:
     """Divide rows by their largest magnitude, in place. Return its log, 0 where all are zero."""
     largest = 0.0

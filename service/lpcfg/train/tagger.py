@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from lpcfg.compiled import compiled
 from lpcfg.errors import TrainingError
 from lpcfg.grammar.lexicon import Lexicon
 from lpcfg.grammar.tables import Ints, Longs, Singles
@@ -79,7 +79,7 @@ def read_classes(path: str) -> dict[str, int]:
     return classes
 
 
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
+@compiled(fastmath={"reassoc", "contract", "nsz"})
 def learn(
     weight: Singles,
     squares: Singles,

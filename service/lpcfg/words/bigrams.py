@@ -8,10 +8,10 @@ from itertools import pairwise
 from typing import IO, Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 from scipy import sparse
 
+from lpcfg.compiled import compiled
 from lpcfg.words.corpus import Ints, Longs
 
 Floats = NDArray[Any]
@@ -56,7 +56,7 @@ class Rows:
         return out
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _times(
     start: Longs,
     column: Ints,
@@ -78,7 +78,7 @@ def _times(
                 out[row, k] += factor * dense[other, k]
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _row_sums(start: Longs, value: Floats) -> NDArray[np.float64]:
     sums = np.zeros(len(start) - 1)
     for row in range(len(sums)):

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from lpcfg.compiled import compiled
 from lpcfg.errors import GrammarError
 
 Ints = NDArray[np.int32]
@@ -49,7 +49,7 @@ class Contexts:
         return sums[0], sums[1]
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def smoothed(table: Floats, places: Ints, rate: float) -> Floats:
     """Compute z_t = α table[w_{t-1}] + (1 − α) z_{t-1} for every place t, zero behind each break.
 

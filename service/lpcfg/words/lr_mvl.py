@@ -13,8 +13,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 
+from lpcfg.compiled import compiled
 from lpcfg.words.bigrams import Floats
 from lpcfg.words.context import Contexts, smoothed
 from lpcfg.words.corpus import Ints
@@ -81,7 +81,7 @@ def collect(padded: Floats, rates: tuple[float, ...], blocks: Iterable[Ints]) ->
     return found
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _add_rows(table: Floats, places: Ints, rows: Floats) -> None:
     """Add every row at its place; places behind the table's end are left out."""
     for t in range(len(places)):

@@ -16,24 +16,16 @@ gum/dev); one product an edge is all it needs, without terms, dot products or re
 """
 
 import math
-from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
-from numba import njit
 
+from lpcfg.compiled import compiled
 from lpcfg.engine.pruned import lanes
 from lpcfg.engine.pruned.lanes import LANES
 from lpcfg.grammar.tables import Bools, Doubles, Ints, Longs, Shorts, Singles
 
-Kernel = TypeVar("Kernel", bound=Callable[..., Any])
 Numbers = TypeVar("Numbers", bound=np.ndarray[Any, Any])
-
-
-def compiled(**options: Any) -> Callable[[Kernel], Kernel]:
-    """Compile a function; unlike numba's own decorator, keep its types for those who call it."""
-    decorate: Callable[[Kernel], Kernel] = njit(cache=True, nogil=True, **options)
-    return decorate
 
 
 _DRIFT = 20
@@ -167,7 +159,7 @@ class Inside(NamedTuple):
     of_right: Singles
 
 
-@compiled(fastmath={"contract"})
+@compiled(borrows=True, fastmath={"contract"})
 def _plus(y: Doubles, factor: float, x: Doubles) -> None:
     for i in range(len(x)):
         y[i] += factor * x[i]
@@ -291,21 +283,47 @@ def _room_for_edges(size: int) -> _Edges:
     return _Edges(numbers[0], numbers[1], numbers[2], np.empty(size), numbers[3])
 
 
-@compiled()
+@compiled(borrows=True)
+def _words_found(words: Words, i: int, outlook: Singles, found: tuple[Ints, Doubles, Ints]) -> int:
+    """Write the preterminals over word i, their weights and their entries; return how many."""
+    symbol, score, newest = found
+    n_found = 0
+    for t in range(words.start[i], words.start[i + 1]):
+        a = words.symbol[t]
+        if outlook[a] >= 0.0:
+            symbol[n_found] = a
+            n_found += 1
+            score[a] = words.weight[t]
+            newest[a] = words.entry[t]
+    return n_found
+
+
+@compiled(borrows=True)
+def _pairs_at_most(cells: _Cells, i: int, k: int) -> int:
+    """Count the pairs of items below cell [i, k]."""
+    first, last, ends, n_ends = cells
+    size = 0
+    for at in range(n_ends[i]):
+        j = ends[i, at]
+        size += (last[i, j] - first[i, j]) * (last[j, k] - first[j, k])
+    return size
+
+
+@compiled(borrows=True)
 def _pairs_below(
     cells: _Cells,
     i: int,
     k: int,
-    items: tuple[Ints, Doubles],
+    chart: Chart,
     rules: Rules,
     negligible: float,
     out: _Pairs,
 ) -> tuple[int, int]:
     """Write the pairs of items below cell [i, k] that have a rule above them with a chance.
 
-    items = (symbols, inside). Return how many pairs there are, and how many rules above them.
+    Return how many pairs there are, and how many rules above them.
     """
-    symbol, inside = items
+    symbol, inside = chart.symbol, chart.inside
     pair, pair_start, best = rules.pair, rules.pair_start, rules.best
     first, last, ends, n_ends = cells
     out_pair, out_left, out_right, out_both = out
@@ -331,7 +349,7 @@ def _pairs_below(
     return pairs, above
 
 
-@compiled()
+@compiled(borrows=True)
 def _edges_above(
     pairs: _Pairs,
     size: int,
@@ -369,6 +387,66 @@ def _edges_above(
 
 
 @compiled()
+def _with_room(chart: Chart, items: int, edges: int) -> Chart:
+    """Return the chart, or a copy with room for so many items and edges."""
+    symbol = _room(chart.symbol, items)
+    return Chart(
+        symbol,
+        _room(chart.start, items),
+        _room(chart.end, items),
+        _room(chart.entry, items),
+        _room(chart.inside, items),
+        _room(chart.edge_start, len(symbol) + 1),
+        _room(chart.rule, edges),
+        _room(chart.left, edges),
+        _room(chart.right, edges),
+        _room(chart.value, edges),
+    )
+
+
+@compiled(borrows=True)
+def _keep(
+    chart: Chart,
+    items: int,
+    edges: int,
+    cell: tuple[int, int],
+    found: tuple[Ints, Doubles, Ints],
+    n_found: int,
+    new: _Edges,
+    rule: Ints,
+    outlook: tuple[Doubles, Doubles],
+    least: float,
+) -> tuple[int, int, float]:
+    """Add those found in a cell to the chart, with their edges, whose estimate is not too small.
+
+    found = (symbols, scores, last edges, or entries of words), outlook = (left, right). Scores and
+    last edges are cleared. Return how many items and edges there are now, and the best estimate.
+    """
+    symbols, score, newest = found
+    i, k = cell
+    left, right = outlook
+    best = 0.0
+    for at in range(n_found):
+        a = symbols[at]
+        estimate = score[a] * left[i, a] * right[k, a]
+        if estimate >= least and score[a] > 0.0:
+            best = max(best, estimate)
+            chart.symbol[items], chart.start[items], chart.end[items] = a, i, k
+            chart.inside[items], chart.edge_start[items] = score[a], edges
+            chart.entry[items] = newest[a] if k == i + 1 else -1
+            e = newest[a] if k > i + 1 else -1
+            while e >= 0:
+                chart.rule[edges], chart.value[edges] = rule[new.rule[e]], new.value[e]
+                chart.left[edges], chart.right[edges] = new.left[e], new.right[e]
+                edges += 1
+                e = new.previous[e]
+            items += 1
+        score[a] = 0.0
+        newest[a] = -1
+    return items, edges, best
+
+
+@compiled()
 def build_chart(rules: Rules, words: Words, left: Doubles, right: Doubles, bounds: Bounds) -> Chart:
     """Run the coarse inside pass (figure 5 with m = 1), and keep every edge it uses.
 
@@ -376,18 +454,25 @@ def build_chart(rules: Rules, words: Words, left: Doubles, right: Doubles, bound
     it is made of. An item with too low an estimated posterior is dropped at once, with its edges.
     """
     n, symbols = len(words.start) - 1, rules.pair.shape[0]
-    item_symbol, item_entry = np.empty(32 * n, np.int32), np.empty(32 * n, np.int32)
-    item_start, item_end = np.empty(32 * n, np.int32), np.empty(32 * n, np.int32)
-    inside, edge_start = np.empty(32 * n), np.empty(32 * n + 1, np.int64)
-    edge_rule, edge_left = np.empty(64 * n, np.int32), np.empty(64 * n, np.int32)
-    edge_right, edge_value = np.empty(64 * n, np.int32), np.empty(64 * n)
+    numbers = np.empty((7, 64 * n), np.int32)
+    chart = Chart(
+        numbers[0],
+        numbers[1],
+        numbers[2],
+        numbers[3],
+        np.empty(64 * n),
+        np.empty(64 * n + 1, np.int64),
+        numbers[4],
+        numbers[5],
+        numbers[6],
+        np.empty(64 * n),
+    )
     first, last = np.zeros((n + 1, n + 1), np.int32), np.zeros((n + 1, n + 1), np.int32)
     ends, n_ends = np.empty((n + 1, n + 1), np.int32), np.zeros(n + 1, np.int32)
     cells = _Cells(first, last, ends, n_ends)
-    found = np.empty(symbols, np.int32)  # symbols found in this cell
-    score, newest = np.zeros(symbols), np.full(symbols, -1, np.int32)
-    pairs = _room_for_pairs(256)
-    new = _room_for_edges(256)
+    # the symbols found in a cell, their scores, and their last edges (or entries of words)
+    found = np.empty(symbols, np.int32), np.zeros(symbols), np.full(symbols, -1, np.int32)
+    pairs, new = _room_for_pairs(256), _room_for_edges(256)
     near_left, near_right, width = _in_singles(left), _in_singles(right), lanes.padded(symbols)
     outlook = np.empty(width, np.float32)
     items, edges = 0, 0
@@ -401,85 +486,59 @@ def build_chart(rules: Rules, words: Words, left: Doubles, right: Doubles, bound
             limit = bounds.cell[i, k]
             if limit == 1:
                 continue
-            n_found, n_new = 0, 0
             brightest = lanes.products(
                 near_left, i * width, near_right, k * width, width // LANES, outlook
             )
-            crowd = min(max((items - column) / _CROWD - 1.0, 0.0), 100.0)
-            ahead = lead[k] / lead[i] if lead[i] > 0.0 else 1.0
-            least = bounds.least * ahead * 256.0**crowd
-            least_edge = least * _EDGE_SHARE
             if limit >= 2:
                 for a in range(symbols):
                     if not bounds.allowed[limit - 2, a]:
                         outlook[a] = -1.0  # below every threshold
+            crowd = min(max((items - column) / _CROWD - 1.0, 0.0), 100.0)
+            ahead = lead[k] / lead[i] if lead[i] > 0.0 else 1.0
+            least = bounds.least * ahead * 256.0**crowd
             if k == i + 1:
-                for t in range(words.start[i], words.start[k]):
-                    a = words.symbol[t]
-                    if outlook[a] >= 0.0:
-                        found[n_found] = a
-                        n_found += 1
-                        score[a] = words.weight[t]
-                        newest[a] = words.entry[t]
+                n_found, n_new = _words_found(words, i, outlook, found), 0
             else:
-                size = 0
-                for at in range(n_ends[i]):
-                    j = ends[i, at]
-                    size += (last[i, j] - first[i, j]) * (last[j, k] - first[j, k])
+                size = _pairs_at_most(cells, i, k)
                 if size > len(pairs.pair):
                     pairs = _room_for_pairs(2 * size)
-                brightest = max(brightest * _ROUNDED_UP, _LEAST_SINGLE)
-                size, above = _pairs_below(
-                    cells, i, k, (item_symbol, inside), rules, least_edge / brightest, pairs
-                )
+                least_edge = least * _EDGE_SHARE
+                negligible = least_edge / max(brightest * _ROUNDED_UP, _LEAST_SINGLE)
+                size, above = _pairs_below(cells, i, k, chart, rules, negligible, pairs)
                 if above > len(new.rule):
                     new = _room_for_edges(2 * above)
-                n_found, n_new = _edges_above(
-                    pairs, size, rules, outlook, least_edge, (found, score, newest), new
-                )
-            size = items + n_found
-            if size > len(item_symbol):
-                item_symbol, item_entry = _room(item_symbol, size), _room(item_entry, size)
-                item_start, item_end = _room(item_start, size), _room(item_end, size)
-                inside, edge_start = _room(inside, size), _room(edge_start, size + 1)
-                edge_start = _room(edge_start, len(item_symbol) + 1)
-            if edges + n_new > len(edge_rule):
-                size = edges + n_new
-                edge_rule, edge_left = _room(edge_rule, size), _room(edge_left, size)
-                edge_right, edge_value = _room(edge_right, size), _room(edge_value, size)
-            for at in range(n_found):
-                a = found[at]
-                estimate = score[a] * left[i, a] * right[k, a]
-                if estimate >= least and score[a] > 0.0:
-                    lead[k] = max(lead[k], lead[i] * estimate)
-                    item_symbol[items], item_start[items], item_end[items] = a, i, k
-                    inside[items], edge_start[items] = score[a], edges
-                    item_entry[items] = newest[a] if k == i + 1 else -1
-                    e = newest[a] if k > i + 1 else -1
-                    while e >= 0:
-                        edge_rule[edges], edge_value[edges] = rules.rule[new.rule[e]], new.value[e]
-                        edge_left[edges], edge_right[edges] = new.left[e], new.right[e]
-                        edges += 1
-                        e = new.previous[e]
-                    items += 1
-                score[a] = 0.0
-                newest[a] = -1
+                n_found, n_new = _edges_above(pairs, size, rules, outlook, least_edge, found, new)
+            if items + n_found > len(chart.symbol) or edges + n_new > len(chart.rule):
+                chart = _with_room(chart, items + n_found, edges + n_new)
+            items, edges, best = _keep(
+                chart,
+                items,
+                edges,
+                (i, k),
+                found,
+                n_found,
+                new,
+                rules.rule,
+                (left, right),
+                least,
+            )
+            lead[k] = max(lead[k], lead[i] * best)
             last[i, k] = items
             if items > first[i, k]:
                 ends[i, n_ends[i]] = k
                 n_ends[i] += 1
-    edge_start[items] = edges
+    chart.edge_start[items] = edges
     return Chart(
-        item_symbol[:items],
-        item_start[:items],
-        item_end[:items],
-        item_entry[:items],
-        inside[:items],
-        edge_start[: items + 1],
-        edge_rule[:edges],
-        edge_left[:edges],
-        edge_right[:edges],
-        edge_value[:edges],
+        chart.symbol[:items],
+        chart.start[:items],
+        chart.end[:items],
+        chart.entry[:items],
+        chart.inside[:items],
+        chart.edge_start[: items + 1],
+        chart.rule[:edges],
+        chart.left[:edges],
+        chart.right[:edges],
+        chart.value[:edges],
     )
 
 
@@ -574,7 +633,7 @@ def prune(
     return smaller, item_posterior[old], edge_posterior[old_edge]
 
 
-@compiled()
+@compiled(borrows=True)
 def _rescale(vectors: Singles, at: int, end: int) -> int:
     """Scale vectors[at:end] back towards 1 if it has drifted. Return the exponent taken out."""
     largest = lanes.largest(vectors, at, (end - at) // LANES)
@@ -724,7 +783,7 @@ def fine_pass(
     return total, exponent, item_ratio, edge_ratio
 
 
-@compiled()
+@compiled(borrows=True)
 def _weigh(
     child: int,
     weight: float,

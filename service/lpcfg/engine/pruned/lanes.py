@@ -14,10 +14,11 @@ from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba import njit, types
+from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+from lpcfg.compiled import compiled
 from lpcfg.grammar.tables import Doubles, Floats, Ints, Longs, Singles
 
 LANES = 8
@@ -31,13 +32,13 @@ writing: Any = cgutils
 _Typed = tuple[Any, Callable[[Any, Any, Any, Any], Any]]
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def padded(size: int) -> int:
     """Return how many numbers the blocks have that so many numbers fill."""
     return (size + LANES - 1) // LANES * LANES
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def in_blocks(
     table: Floats, start: Longs, terms: Ints, states: Ints, divisor: Doubles
 ) -> tuple[Singles, Longs]:
@@ -60,7 +61,7 @@ def in_blocks(
     return result, begin
 
 
-@njit(cache=True, nogil=True)
+@compiled(borrows=True)
 def applied(
     table: Singles, start: int, m: int, blocks: int, x: Singles, at: int, out: Singles, to: int
 ) -> None:
@@ -68,7 +69,7 @@ def applied(
     _applied(table, start, padded(m), blocks, x, at, out, to)
 
 
-@njit(cache=True, nogil=True)
+@compiled(borrows=True)
 def combined(
     table: Singles,
     start: int,
@@ -83,27 +84,27 @@ def combined(
     _combined(table, start, padded(m), blocks, np.float32(factor), amount, y, to)
 
 
-@njit(cache=True, nogil=True)
+@compiled(borrows=True)
 def multiplied(x: Singles, at: int, y: Singles, beside: int, blocks: int, out: Singles) -> None:
     """Write the products of x[at :] and y[beside :] to `out`, for so many blocks of numbers."""
     _multiplied(x, at, y, beside, blocks, out)
 
 
-@njit(cache=True, nogil=True)
+@compiled(borrows=True)
 def dot(x: Singles, at: int, y: Singles, beside: int, blocks: int) -> float:
     """Return the sum of the products of x[at :] and y[beside :], for so many blocks of numbers."""
     result: float = _dot(x, at, y, beside, blocks)
     return result
 
 
-@njit(cache=True, nogil=True)
+@compiled(borrows=True)
 def largest(x: Singles, at: int, blocks: int) -> float:
     """Return the largest magnitude in so many blocks of numbers from x[at] on."""
     result: float = _largest(x, at, blocks)
     return result
 
 
-@njit(cache=True, nogil=True)
+@compiled(borrows=True)
 def products(x: Singles, at: int, y: Singles, beside: int, blocks: int, out: Singles) -> float:
     """Write the products of x[at :] and y[beside :] to `out`, for so many blocks of numbers.
     Return the largest of them, at least 0.

@@ -3,8 +3,8 @@
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from lpcfg.compiled import compiled
 from lpcfg.engine.pruned.kernels import Chart, best_tree
 from lpcfg.engine.rescoring.names import Heads
 from lpcfg.grammar.tables import Doubles, Floats, Ints, Longs, Singles
@@ -26,7 +26,7 @@ class View(NamedTuple):
     root: Singles
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def view(chart: Chart, item: Doubles, edge: Doubles, heads: Heads, n: int) -> View:
     """Return the view of a chart with posteriors of items and edges over n words."""
     total, back = best_tree(chart, item, edge)
@@ -41,7 +41,7 @@ def view(chart: Chart, item: Doubles, edge: Doubles, heads: Heads, n: int) -> Vi
     return View(find_heads(chart, back, heads), chart.symbol[leaves], of_edge, of_root)
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def find_heads(chart: Chart, back: Longs, heads: Heads) -> Ints:
     """Return the head word of every item, in its best derivation, whose edges are `back`."""
     items = len(chart.symbol)
@@ -61,7 +61,7 @@ def find_heads(chart: Chart, back: Longs, heads: Heads) -> Ints:
     return head
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def leaves_of(chart: Chart, back: Longs, root: int, n: int) -> Ints:
     """Return the item over every word in the best derivation below a root."""
     leaf, stack = np.empty(n, np.int32), np.empty(len(chart.symbol) + 1, np.int32)
@@ -78,7 +78,7 @@ def leaves_of(chart: Chart, back: Longs, root: int, n: int) -> Ints:
     return leaf
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def base_scores(chart: Chart, item: Doubles, edge: Doubles, n: int) -> tuple[Singles, Singles]:
     """Compute log of an edge's posterior over that of the item above, and of a root's posterior."""
     of_edge, of_root = np.empty(len(edge), np.float32), np.zeros(len(item), np.float32)
@@ -91,7 +91,7 @@ def base_scores(chart: Chart, item: Doubles, edge: Doubles, n: int) -> tuple[Sin
     return of_edge, of_root
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def inside_outside(
     chart: Chart, item_score: Floats, edge_score: Floats, root_score: Floats, n: int
 ) -> tuple[float, Doubles, Doubles]:
@@ -139,7 +139,7 @@ def inside_outside(
     return most + np.log(total), item, edge
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def derivation_log(chart: Chart, chosen: Ints, item: Doubles, edge: Doubles) -> float:
     """Compute log p(d | x) of a derivation from consistent posteriors: that of its root, times each
     edge's share of the item above it. It is −inf if an edge is missing, and never above 0.

@@ -9,8 +9,8 @@ name, the sentence has no kind, and the shared features decide alone.
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 
+from lpcfg.compiled import compiled
 from lpcfg.engine.rescoring.names import codes
 from lpcfg.errors import GrammarError
 from lpcfg.grammar.tables import Doubles, Longs, Singles
@@ -52,7 +52,7 @@ def code_of(name: str) -> int:
     return int(codes([f"kind of text {name}"])[0])
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def slots(facts: Longs, mask: int) -> Longs:
     """Return the rows of a sentence's features: FACTS of every word, its pair with the next, and
     the number of words. The last word has no next one, and counts twice.
@@ -71,7 +71,7 @@ def slots(facts: Longs, mask: int) -> Longs:
     return result
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def scores(facts: Longs, weight: Singles) -> Doubles:
     """Compute the score of every kind of text."""
     total = np.zeros(weight.shape[1])

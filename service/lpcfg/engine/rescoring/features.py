@@ -9,8 +9,8 @@ between j − 1 and j.
 import zlib
 
 import numpy as np
-from numba import njit
 
+from lpcfg.compiled import compiled
 from lpcfg.engine.pruned.kernels import Chart
 from lpcfg.engine.rescoring.names import Names, mixed
 from lpcfg.grammar.tables import Ints, Longs, Singles, frozen
@@ -37,7 +37,7 @@ HASH = zlib.crc32(np.concatenate([_KEYS, [_P, _Q, _R, _S, _FIRST_MIX, _LAST_MIX]
 """Stored beside weights, which another hash of features would put into disorder."""
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def length_bucket(words: int) -> int:
     """Return the group of a length: 1 to 5 words each have their own, and longer groups widen; 12
     in all.
@@ -57,7 +57,7 @@ def length_bucket(words: int) -> int:
     return 10 if words <= 45 else 11
 
 
-@njit(cache=True, nogil=True)
+@compiled(borrows=True)
 def _slots(numbers: Longs, label: int, mask: int, out: Longs, count: int) -> None:
     """Return the slots of features whose numbers, but for the label's code, are given."""
     for f in range(count):
@@ -69,7 +69,7 @@ def _slots(numbers: Longs, label: int, mask: int, out: Longs, count: int) -> Non
         out[f] = (x >> 32) & mask
 
 
-@njit(cache=True, nogil=True)
+@compiled(borrows=True)
 def _cell(codes: Longs, i: int, k: int, out: Longs) -> None:
     """Return the features that all items over [i, k), more words than one, have in common."""
     word, tag, suffix = codes[WORD], codes[TAG], codes[SUFFIX]
@@ -99,7 +99,7 @@ def _cell(codes: Longs, i: int, k: int, out: Longs) -> None:
     out[21] = key[21]  # the marked label's own, which is put in by `_item`
 
 
-@njit(cache=True, nogil=True)
+@compiled(borrows=True)
 def _head(codes: Longs, i: int, k: int, head: int, out: Longs) -> None:
     """Return the features of an item's head."""
     word, tag = codes[WORD], codes[TAG]
@@ -114,7 +114,7 @@ def _head(codes: Longs, i: int, k: int, head: int, out: Longs) -> None:
     out[28] = key[28] + word[at] * _P + tag[before] * _Q + tag[after] * _R
 
 
-@njit(cache=True, nogil=True)
+@compiled(borrows=True)
 def _over_word(codes: Longs, i: int, out: Longs) -> None:
     """Return the features that all items over one word have in common."""
     word, tag, suffix = codes[WORD], codes[TAG], codes[SUFFIX]
@@ -142,7 +142,7 @@ def _over_word(codes: Longs, i: int, out: Longs) -> None:
     out[20] = key[20] + word[at] * _P + tag[at - 1] * _Q + tag[at + 1] * _R
 
 
-@njit(cache=True, nogil=True)
+@compiled(borrows=True)
 def _edge(
     codes: Longs,
     span: tuple[int, int, int],
@@ -191,7 +191,7 @@ def _edge(
     out[26] = own + key[26] + word[left] * _P + word[right] * _Q + word[y] * _R
 
 
-@njit(cache=True, nogil=True)
+@compiled(borrows=True)
 def _own_item(codes: Longs, i: int, k: int, head: int, out: Longs) -> None:
     """Write an item's features of its sentence's kind of text."""
     word, tag, own = codes[WORD], codes[TAG], codes[DOMAIN, 0]
@@ -207,7 +207,7 @@ def _own_item(codes: Longs, i: int, k: int, head: int, out: Longs) -> None:
     out[7] = own + key[7] + word[head + PAD] * _P
 
 
-@njit(cache=True, nogil=True)
+@compiled(borrows=True)
 def _own_word(codes: Longs, i: int, out: Longs) -> None:
     """Write the features of a word's kind of text."""
     word, tag, own, at = codes[WORD], codes[TAG], codes[DOMAIN, 0], i + PAD
@@ -219,7 +219,7 @@ def _own_word(codes: Longs, i: int, out: Longs) -> None:
     out[4] = own + key[4] + tag[at - 1] * _P + tag[at + 1] * _Q
 
 
-@njit(cache=True, nogil=True)
+@compiled(borrows=True)
 def _own_edge(codes: Longs, span: tuple[int, int, int], heads: tuple[int, int], out: Longs) -> None:
     """Write an edge's features of its sentence's kind of text."""
     tag, own = codes[TAG], codes[DOMAIN, 0]
@@ -234,7 +234,7 @@ def _own_edge(codes: Longs, span: tuple[int, int, int], heads: tuple[int, int], 
     out[5] = own + key[5] + tag[i + PAD - 1] * _P + tag[k + PAD] * _Q
 
 
-@njit(cache=True, nogil=True)
+@compiled(borrows=True)
 def item_slots(
     chart: Chart, t: int, text: Text, names: Names, room: Room, mask: int, fresh: bool
 ) -> int:
@@ -265,7 +265,7 @@ def item_slots(
     return count
 
 
-@njit(cache=True, nogil=True)
+@compiled(borrows=True)
 def edge_slots(
     chart: Chart, t: int, e: int, text: Text, names: Names, room: Room, mask: int
 ) -> int:
@@ -286,12 +286,12 @@ def edge_slots(
     return count
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def room_for_slots() -> Room:
     return np.empty(48, np.int64), np.empty(48, np.int64)
 
 
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
+@compiled(borrows=True, fastmath={"reassoc", "contract", "nsz"})
 def _sum(weight: Singles, slots: Longs, count: int) -> np.float32:
     total = np.float32(0.0)
     for f in range(count):
@@ -299,13 +299,27 @@ def _sum(weight: Singles, slots: Longs, count: int) -> np.float32:
     return total
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def sparse_scores(
     chart: Chart, text: Text, names: Names, weight: Singles
 ) -> tuple[Singles, Singles]:
     """Compute g = w·f of every item and every edge; text = (codes, heads of items)."""
-    mask, room = len(weight) - 1, room_for_slots()
     item, edge = np.empty(len(chart.symbol), np.float32), np.empty(len(chart.rule), np.float32)
+    _write_scores(chart, text, names, weight, room_for_slots(), item, edge)
+    return item, edge
+
+
+@compiled(borrows=True)
+def _write_scores(
+    chart: Chart,
+    text: Text,
+    names: Names,
+    weight: Singles,
+    room: Room,
+    item: Singles,
+    edge: Singles,
+) -> None:
+    mask = len(weight) - 1
     last_start, last_end = -1, -1
     for t in range(len(chart.symbol)):
         fresh = chart.start[t] != last_start or chart.end[t] != last_end
@@ -316,4 +330,3 @@ def sparse_scores(
         for e in range(chart.edge_start[t], chart.edge_start[t + 1]):
             count = edge_slots(chart, t, e, text, names, room, mask)
             edge[e] = _sum(weight, room[1], count)
-    return item, edge

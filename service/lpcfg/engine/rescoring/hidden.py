@@ -8,8 +8,8 @@ always come together are summed once a sentence (`BESIDE`), those of a span once
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from lpcfg.compiled import compiled
 from lpcfg.engine.pruned.kernels import Chart
 from lpcfg.engine.rescoring.features import PAD, length_bucket
 from lpcfg.grammar.tables import Ints, Longs, Singles, frozen
@@ -43,7 +43,7 @@ class Hidden(NamedTuple):
     rule: Singles
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def sums_of_rows(one: Singles, rows: Longs, other: Singles, beside: Longs) -> Singles:
     """Return one[rows] + other[beside]."""
     result = np.empty((len(rows), one.shape[1]), np.float32)
@@ -54,7 +54,7 @@ def sums_of_rows(one: Singles, rows: Longs, other: Singles, beside: Longs) -> Si
     return result
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def gathered(by_word: Singles, n: int, width: int) -> Singles:
     """Return the sums of rows: by_word (n + 2 PAD, POSITIONS · H) → (SUMS, n + 1, H)."""
     sums = np.zeros((SUMS, n + 1, width), np.float32)
@@ -67,7 +67,7 @@ def gathered(by_word: Singles, n: int, width: int) -> Singles:
     return sums
 
 
-@njit(cache=True, nogil=True, fastmath={"contract"})
+@compiled(fastmath={"contract"})
 def plus_product(start: Singles, vector: Singles, table: Singles) -> Singles:
     """Return start + vector · table; for so small a product, a library would start threads."""
     out = start.copy()
@@ -77,7 +77,7 @@ def plus_product(start: Singles, vector: Singles, table: Singles) -> Singles:
     return out
 
 
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
+@compiled(borrows=True, fastmath={"reassoc", "contract", "nsz"})
 def _score(base: Singles, one: Singles, other: Singles, weight: Singles) -> np.float32:
     total = np.float32(0.0)
     for h in range(len(base)):
@@ -85,26 +85,42 @@ def _score(base: Singles, one: Singles, other: Singles, weight: Singles) -> np.f
     return total
 
 
-@njit(cache=True, nogil=True)
+@compiled(borrows=True)
 def sum_into(out: Singles, a: Singles, b: Singles, c: Singles) -> None:
     for h in range(len(out)):
         out[h] = a[h] + b[h] + c[h]
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def hidden_scores(
     chart: Chart, head: Ints, sums: Singles, hidden: Hidden, rows: tuple[Ints, Ints]
 ) -> tuple[Singles, Singles]:
     """Compute g of every item and edge; rows = (of symbols, of rules) in the tables label and
     rule.
     """
+    item, edge = np.empty(len(chart.symbol), np.float32), np.empty(len(chart.rule), np.float32)
+    _write_scores(
+        chart, head, sums, hidden, rows, np.zeros((4, sums.shape[2]), np.float32), item, edge
+    )
+    return item, edge
+
+
+@compiled(borrows=True)
+def _write_scores(
+    chart: Chart,
+    head: Ints,
+    sums: Singles,
+    hidden: Hidden,
+    rows: tuple[Ints, Ints],
+    room: Singles,
+    item: Singles,
+    edge: Singles,
+) -> None:
+    """Write g of every item and edge; `room` has four rows of zeros."""
     of_symbol, of_rule = rows
-    items, width = len(chart.symbol), sums.shape[2]
-    item, edge = np.empty(items, np.float32), np.empty(len(chart.rule), np.float32)
-    cell, span = np.empty(width, np.float32), np.empty(width, np.float32)
-    base, none = np.empty(width, np.float32), np.zeros(width, np.float32)
+    cell, span, base, none = room[0], room[1], room[2], room[3]
     last_start, last_end = -1, -1
-    for t in range(items):
+    for t in range(len(chart.symbol)):
         i, k = chart.start[t], chart.end[t]
         if i != last_start or k != last_end:
             last_start, last_end = i, k
@@ -120,10 +136,9 @@ def hidden_scores(
             add_to(base, hidden.length[2, length_bucket(k - j)])
             heads = sums[LEFT_HEAD, head[left]], sums[RIGHT_HEAD, head[right]]
             edge[e] = _score(base, heads[0], heads[1], hidden.rule[of_rule[chart.rule[e]]])
-    return item, edge
 
 
-@njit(cache=True, nogil=True)
+@compiled(borrows=True)
 def add_to(out: Singles, a: Singles) -> None:
     for h in range(len(out)):
         out[h] += a[h]

@@ -35,8 +35,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse
-from numba import njit
 
+from lpcfg.compiled import compiled
 from lpcfg.errors import TrainingError
 from lpcfg.grammar.tables import Doubles, Floats, Grammar, Ints, Longs, Tables
 from lpcfg.train.data.examples import Examples
@@ -98,7 +98,7 @@ class Nodes(NamedTuple):
 # The E-step --------------------------------------------------------------------------------------
 
 
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"}, error_model="numpy")
+@compiled(fastmath={"reassoc", "contract", "nsz"}, error_model="numpy")
 def _expect(nodes: Nodes, shape: Shape, given: Numbers, out: Numbers, first: int, last: int) -> Any:
     """Add the expected counts of trees first … last − 1 to `out`. Return their log-likelihood.
 
@@ -127,7 +127,7 @@ def _expect(nodes: Nodes, shape: Shape, given: Numbers, out: Numbers, first: int
     return total
 
 
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"}, error_model="numpy")
+@compiled(fastmath={"reassoc", "contract", "nsz"}, error_model="numpy")
 def _inside(
     nodes: Nodes,
     shape: Shape,
@@ -168,7 +168,7 @@ def _inside(
     return total + np.log(at_root) if at_root > 0 else -np.inf
 
 
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"}, error_model="numpy")
+@compiled(fastmath={"reassoc", "contract", "nsz"}, error_model="numpy")
 def _outside(
     nodes: Nodes,
     shape: Shape,
@@ -216,7 +216,7 @@ def _outside(
             _add(beta[y], given.right[start + t], across[2, t] / whole, m_right)
 
 
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
+@compiled(fastmath={"reassoc", "contract", "nsz"})
 def _dot(one: Floats, other: Floats, m: int) -> Any:
     total = one[0] * other[0]
     for i in range(1, m):
@@ -224,13 +224,13 @@ def _dot(one: Floats, other: Floats, m: int) -> Any:
     return total
 
 
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
+@compiled(fastmath={"reassoc", "contract", "nsz"})
 def _add(to: Floats, what: Floats, times: float, m: int) -> None:
     for i in range(m):
         to[i] += times * what[i]
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _only(vector: Floats, state: int, m: int) -> None:
     """Set all entries but one state to zero."""
     kept = vector[state]

@@ -19,10 +19,10 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
-from numba import njit
 from scipy import sparse
 from scipy.sparse.linalg import svds
 
+from lpcfg.compiled import compiled
 from lpcfg.errors import TrainingError
 from lpcfg.grammar.tables import Doubles, Longs
 
@@ -220,7 +220,7 @@ def convex_weights(points: Doubles, corners: Doubles, *, tolerance: float = TOLE
     return weights
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _project_on_simplex(gram: Doubles, targets: Doubles, threshold: float, out: Doubles) -> None:
     """Run pairwise Frank-Wolfe with exact line search, one row of `targets` = W v at a time.
 
@@ -248,7 +248,7 @@ def _project_on_simplex(gram: Doubles, targets: Doubles, threshold: float, out: 
             gradient += step * (gram[taker] - gram[giver])
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _nearest_corner(gram: Doubles, target: Doubles) -> int:
     """Find argmin_h ‖w_h − v‖²."""
     nearest, least = 0, np.inf
@@ -259,7 +259,7 @@ def _nearest_corner(gram: Doubles, target: Doubles) -> int:
     return nearest
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _best_giver(gram: Doubles, gradient: Doubles, weight: Doubles, taker: int) -> tuple[int, float]:
     """Find the active corner whose exchange with `taker` gains most, and the largest slope.
 
@@ -325,7 +325,7 @@ def align_states(
     return transitions
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _divide_by_model(
     row_start: Longs,
     column: Longs,

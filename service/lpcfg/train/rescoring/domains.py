@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 
+from lpcfg.compiled import compiled
 from lpcfg.engine.rescoring.domains import Domains, slots
 from lpcfg.engine.rescoring.levels import rounded
 from lpcfg.errors import TrainingError
@@ -70,7 +70,7 @@ def kinds_of(names: Sequence[str], source: Ints) -> tuple[tuple[str, ...], Ints]
     return distinct, np.array([distinct.index(name) for name in names], np.int32)[source]
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _learn(
     weight: Singles, squares: Singles, texts: tuple[Longs, Longs, Ints], order: Longs, draw: int
 ) -> None:

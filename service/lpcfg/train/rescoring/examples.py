@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 
+from lpcfg.compiled import compiled
 from lpcfg.engine.pruned.kernels import Chart
 from lpcfg.engine.rescoring.chart import View, inside_outside
 from lpcfg.engine.rescoring.layer import padded_codes
@@ -76,7 +76,7 @@ class ChartExamples:
         return float(item[target.item].sum() + edge[target.edge].sum() + root[top] - log_z)
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def gradient_of(chart: Chart, task: Task, item: Singles, edge: Singles) -> Gradient:
     """Compute what `ChartExamples.gradient` returns."""
     seen, target, trust = task

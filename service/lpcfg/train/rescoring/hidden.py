@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from lpcfg.compiled import compiled
 from lpcfg.engine.pruned.kernels import Chart
 from lpcfg.engine.rescoring.features import PAD, length_bucket
 from lpcfg.engine.rescoring.hidden import (
@@ -180,7 +180,7 @@ class Learner:
             add_gradient(record.chart, task, inputs, state.tables, self._rows, state.left, out)
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def add_gradient(
     chart: Chart,
     task: Task,
@@ -205,7 +205,7 @@ def add_gradient(
     add_rows(scattered(below, n, width), words, out)
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def rows_of(words: Words, tables: Hidden) -> Singles:
     """Return what `engine.rescoring.layer.WordRows.with_tags` does."""
     vectors, tags, suffixes = words
@@ -221,7 +221,7 @@ def rows_of(words: Words, tables: Hidden) -> Singles:
     return result
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def add_rows(gradient: Singles, words: Words, out: Out) -> None:
     """Add the gradient of words' rows to that of the tables that they are made of."""
     vectors, tags, suffixes = words
@@ -241,7 +241,7 @@ def add_rows(gradient: Singles, words: Words, out: Out) -> None:
         moved.suffix[suffix] = True
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def scattered(sums: Singles, n: int, width: int) -> Singles:
     """Compute the gradient of the rows of words and of what is beside them, (n + 2 PAD,
     POSITIONS · H), from that of the sums of rows.
@@ -254,7 +254,7 @@ def scattered(sums: Singles, n: int, width: int) -> Singles:
     return result
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _backward(
     h: Singles, gradient: np.float32, weight: Singles, of_weight: Singles, below: Singles
 ) -> None:
@@ -266,7 +266,7 @@ def _backward(
         below[x] = gradient * weight[x] if positive else zero
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def sums_gradient(
     chart: Chart,
     head: Ints,
@@ -320,7 +320,7 @@ def sums_gradient(
     return back
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def adagrad(tables: Hidden, squares: Hidden, one: Out, other: Out, rate: np.float32) -> None:
     """Take one step upwards along the sum of two gradients, and set both to zero."""
     (a, p), (b, q) = one, other
@@ -338,12 +338,12 @@ def adagrad(tables: Hidden, squares: Hidden, one: Out, other: Out, rate: np.floa
     )
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _flat(table: Singles) -> Singles:
     return table.reshape(len(table), -1)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled(error_model="numpy")
 def _follow(
     weight: Singles,
     squares: Singles,

@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from lpcfg.compiled import compiled
 from lpcfg.engine.pruned.kernels import Chart
 from lpcfg.engine.rescoring.features import (
     Text,
@@ -100,7 +100,7 @@ def _learn_from(
     update(record.chart, text, examples.names, gradient, table, step)
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def count_slots(chart: Chart, text: Text, names: Names, target: Target, counts: Bytes) -> None:
     """Count, up to 255, the features of the target."""
     mask, room = len(counts) - 1, room_for_slots()
@@ -113,14 +113,14 @@ def count_slots(chart: Chart, text: Text, names: Names, target: Target, counts: 
                 _count(room[1], edge_slots(chart, t, e, text, names, room, mask), counts)
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _count(slots: Longs, many: int, counts: Bytes) -> None:
     for f in range(many):
         if counts[slots[f]] < 255:
             counts[slots[f]] += 1
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def update(
     chart: Chart,
     text: Text,
@@ -142,7 +142,7 @@ def update(
                 _step(room[1], count, of_edge[e], table, step)
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _step(
     slots: Longs, count: int, gradient: float, table: Singles, step: tuple[float, float]
 ) -> None:

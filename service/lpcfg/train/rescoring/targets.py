@@ -8,8 +8,8 @@ binarized as in gold. Labels of a chain count as a multiset: `NP|NP` over one NP
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from lpcfg.compiled import compiled
 from lpcfg.engine.pruned.kernels import Chart, best_tree
 from lpcfg.grammar.tables import Bools, Doubles, Grammar, Ints, frozen
 from lpcfg.trees.binarize import is_intermediate, split_chain
@@ -53,7 +53,7 @@ def chains_of(grammar: Grammar) -> Chains:
     )
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def gains(chart: Chart, gold: Ints, chains: Chains) -> Doubles:
     """Compute what every item adds; gold[i, k] is the gold symbol over [i, k), or −1."""
     start, number, partial = chains.start, chains.number, chains.partial
@@ -74,7 +74,7 @@ def gains(chart: Chart, gold: Ints, chains: Chains) -> Doubles:
     return result
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _nearest(chart: Chart, gain: Doubles, n: int) -> tuple[Bools, Bools]:
     items, edges = np.zeros(len(chart.symbol), np.bool_), np.zeros(len(chart.rule), np.bool_)
     of_edge = np.empty(len(chart.rule))
