@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.page.conftest import Reader, of_words
+from tests.page.conftest import DESKTOP, PHONE, Reader, of_words
 
 LABELS = ("S", "NP", "VP", "PP", "SBAR", "WHADVP", "X")
 WORDS = ("a", "of", "telescope", "I", "internationalization", "saw", ".", "😀", "漢字")
@@ -130,9 +130,9 @@ async ([answer, key]) => {
   document.querySelector("#trees").replaceChildren(tree.element);
   const nodes = treeOf(sentence, sentence.parses[0]);
   tree.show(nodes);
-  const count = () => tree.picture.querySelectorAll(".node").length;
   const busy = () => tree.picture.getAttribute("aria-busy");
-  const [first, waits] = [count(), busy()];
+  const early = new Set(tree.picture.querySelectorAll(".node"));
+  const waits = busy();
   if (key !== null) {
     tree.picture.querySelector("[tabindex='0']").focus();
     document.activeElement.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true }));
@@ -140,16 +140,26 @@ async ([answer, key]) => {
   const focused = document.activeElement.querySelector(".word")?.textContent ?? null;
   while (busy() === "true") await new Promise((done) => setTimeout(done, 5));
   const order = [...tree.picture.querySelectorAll(".node")].map((one) => Number(one.dataset.node));
+  const view = tree.box.getBoundingClientRect();
+  const isSeen = ({ x, y, right, bottom }) => x < view.right && right > view.x
+    && y < Math.min(view.bottom, window.innerHeight) && bottom > view.y;
+  const late = [...tree.picture.querySelectorAll(".node")].filter((one) => !early.has(one)
+    && [...one.children].some((part) => isSeen(part.getBoundingClientRect())));
   tree.element.remove();
-  return { first, waits, focused, order, all: nodes.length };
+  return { first: early.size, waits, focused, order, late: late.length, all: nodes.length };
 }
 """
 
 
-def test_nodes_in_view_are_drawn_at_once_and_the_others_soon(reader: Reader) -> None:
+@pytest.mark.parametrize("size", [DESKTOP, PHONE])
+def test_nodes_in_view_are_drawn_at_once_and_the_others_soon(
+    reader: Reader, size: tuple[int, int]
+) -> None:
     page = reader.open("It rained.")
+    page.set_viewport_size({"width": size[0], "height": size[1]})
     for words, is_long in ((10, False), (100, True)):
         told = page.evaluate(OPENED, [reader.parse(of_words(words)), None])
+        assert told["late"] == 0
         assert told["order"] == list(range(told["all"]))
         assert (told["waits"] == "true") is is_long
         assert (told["first"] < told["all"] / 2) is is_long

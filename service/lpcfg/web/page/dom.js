@@ -14,7 +14,8 @@ export function svg(name, attributes = {}, ...children) {
   return dress(document.createElementNS(SVG, name), attributes, children);
 }
 
-function dress(element, { on = {}, ...attributes }, children) {
+/** Give an element attributes, listeners (`on`) and children. */
+export function dress(element, { on = {}, ...attributes }, children = []) {
   for (const [name, value] of Object.entries(attributes)) {
     if (value === null || value === undefined || value === false) continue;
     element.setAttribute(name, value === true ? "" : value);

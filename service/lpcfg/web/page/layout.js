@@ -53,6 +53,11 @@ export function layout(root, folded = new Set()) {
   };
 }
 
+/** The least width of a tree over these leaves, none of them folded: the words stand in one line. */
+export function leastWidth(leaves) {
+  return leaves.reduce((sum, leaf) => sum + widthOf(drawnText(leaf, false), "word") + GAP, 2 * MARGIN - GAP);
+}
+
 // Blocks ------------------------------------------------------------------------------------------
 
 function blockOf(node, folded) {

@@ -4,7 +4,7 @@
  * It is for the eye and the mouse; keys walk through the drawing itself.
  */
 
-import { html, svg } from "./dom.js";
+import { dress, html, svg } from "./dom.js";
 
 /** The greatest height of the map, which stands below its box. */
 const THICK = 72;
@@ -46,8 +46,6 @@ export class Minimap {
     if (isWhole) return;
     const { width, height } = this.#drawing;
     const scale = Math.min(box.clientWidth / width, THICK / height);
-    this.#picture.setAttribute("width", width * scale);
-    this.#picture.setAttribute("height", height * scale);
     const [across, down] = [width / box.scrollWidth, height / box.scrollHeight];
     const place = {
       x: box.scrollLeft * across,
@@ -55,7 +53,9 @@ export class Minimap {
       width: box.clientWidth * across,
       height: box.clientHeight * down,
     };
-    for (const [name, value] of Object.entries(place)) this.#frame.setAttribute(name, value);
+    // only now, as a change between two readings would make the browser lay out everything again
+    dress(this.#picture, { width: width * scale, height: height * scale });
+    dress(this.#frame, place);
   }
 
   #go(event) {

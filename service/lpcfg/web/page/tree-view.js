@@ -6,15 +6,15 @@
  */
 
 import { levelOf, sureness } from "./doubt.js";
-import { html, svg } from "./dom.js";
+import { dress, html, svg } from "./dom.js";
 import { meaningOf } from "./glossary.js";
-import { layout } from "./layout.js";
+import { layout, leastWidth } from "./layout.js";
 import { Minimap } from "./minimap.js";
 import { dragToScroll } from "./drag.js";
 import { outline } from "./outline.js";
 import { edgeShapes } from "./shapes.js";
 import { isLitSpan } from "./spotlight.js";
-import { nodeElements } from "./tree-elements.js";
+import { nodeElement } from "./tree-elements.js";
 import { TreeGroups } from "./tree-groups.js";
 import * as walk from "./walk.js";
 
@@ -30,7 +30,7 @@ const COMFORTABLE = 0.8;
 /** In a box narrower than this a tree that does not fit opens as an outline. */
 const NARROW = 640;
 /** How far from the view a node is near, in the drawing's units. */
-const AROUND = 40;
+const AROUND = 10;
 
 export class TreeView {
   #nodes = [];
@@ -171,26 +171,34 @@ export class TreeView {
     if (opening) this.#centre(this.#nodes[0], true);
   }
 
+  /** An outline if the reader wants one, or if the upright tree were too small in a narrow box. */
   #placed(room) {
     const [root] = this.#nodes;
-    if (this.#turned) return outline(root, this.#folded);
+    const mayTurn = this.#turned === null && room.width > 0 && room.width < NARROW;
+    const isTooWide = () => this.#folded.size === 0 && room.width / leastWidth(this.#words) < READABLE;
+    if (this.#turned || (mayTurn && isTooWide())) return outline(root, this.#folded);
     const upright = layout(root, this.#folded);
-    const isTight = room.width > 0 && room.width < NARROW && scaleIn(upright, room) < READABLE;
-    return this.#turned === null && isTight ? outline(root, this.#folded) : upright;
+    return mayTurn && scaleIn(upright, room) < READABLE ? outline(root, this.#folded) : upright;
   }
 
   /** What is near the part of the drawing that the box shows, or will show when it opens. */
   #near(room, opening) {
-    const { width, sideways } = this.#drawing;
+    const { sideways } = this.#drawing;
     if (room.width === 0 || (sideways && !opening)) return () => true;
-    const [start, size] = sideways ? ["y", "height"] : ["x", "width"];
-    const shown = (sideways ? room.below : room.width) / this.#zoom;
+    const width = room.width / this.#zoom;
+    const height = Math.min(sideways ? Infinity : room.height, room.below) / this.#zoom;
+    const x = opening ? this.#left(width) : room.left / this.#zoom;
+    const y = opening ? 0 : room.top / this.#zoom;
+    const view = { x, y, width, height };
+    return ({ one, block }) => one.node.id === this.#current || isNear(one.box, view)
+      || (block.textBox !== null && isNear(block.textBox, view));
+  }
+
+  /** Where a view of this width begins when the tree opens. */
+  #left(shown) {
+    if (this.#drawing.sideways) return 0;
     const root = this.#boxOf(this.#nodes[0]);
-    const wanted = opening ? root.x + (root.width - shown) / 2 : this.box.scrollLeft / this.#zoom;
-    const low = sideways ? 0 : Math.max(0, Math.min(wanted, width - shown));
-    const isNear = (box) => box[start] < low + shown + AROUND && box[start] + box[size] > low - AROUND;
-    return ({ one, block }) => one.node.id === this.#current || isNear(one.box)
-      || (block.textBox !== null && isNear(block.textBox));
+    return Math.max(0, Math.min(root.x + (root.width - shown) / 2, this.#drawing.width - shown));
   }
 
   #isDrawn(id) {
@@ -211,21 +219,20 @@ export class TreeView {
     if (isLitSpan(this.#spot, node)) classes.push("lit");
     if (isChosen) classes.push("chosen");
     const siblings = node.parent?.children ?? [node];
-    return svg("g", {
+    return dress(nodeElement(place, mark), {
       class: classes.filter(Boolean).join(" "),
-      role: "treeitem",
-      tabindex: node.id === this.#current ? "0" : "-1",
+      tabindex: node.id === this.#current ? "0" : null,
       "aria-level": node.depth + 1,
       "aria-setsize": siblings.length,
       "aria-posinset": node.place + 1,
       "aria-expanded": node.word === null ? String(!this.#folded.has(node.id)) : null,
-      "aria-selected": String(isChosen),
+      "aria-selected": isChosen ? "true" : null,
       "aria-label": this.#description(node),
       "data-node": node.id,
       "data-label": node.label,
       "data-start": node.start,
       "data-end": node.end,
-    }, ...nodeElements(place, mark));
+    });
   }
 
   #description(node) {
@@ -240,12 +247,14 @@ export class TreeView {
 
   // Size and place --------------------------------------------------------------------------------
 
-  /** The room that the box has, and how much of the window is below its top. */
+  /** The room that the box has, how far it is scrolled, and how much of the window is below its top. */
   #room() {
     const style = getComputedStyle(this.box);
     return {
       width: this.box.clientWidth,
       height: parseFloat(style.maxHeight) || Infinity,
+      left: this.box.scrollLeft,
+      top: this.box.scrollTop,
       below: Math.max(0, window.innerHeight - this.box.getBoundingClientRect().top),
     };
   }
@@ -412,6 +421,12 @@ export class TreeView {
 
 function scaleIn({ width, height }, room) {
   return room.width > 0 ? Math.min(ROOMY, room.width / width, room.height / height) : 1;
+}
+
+/** Return true if a box is in the view, or hardly outside of it. */
+function isNear(box, view) {
+  return box.x < view.x + view.width + AROUND && box.x + box.width > view.x - AROUND
+    && box.y < view.y + view.height + AROUND && box.y + box.height > view.y - AROUND;
 }
 
 function between(one, other) {

@@ -12,6 +12,8 @@ export const TYPE = {
 
 const widths = new Map();
 let context = null;
+/** The kind whose font the context has. */
+let measured = null;
 let family = null;
 
 /** The fonts that the page is set in. */
@@ -26,13 +28,23 @@ export function fontOf(kind) {
   return `${weight} ${size}px ${fontFamily()}`;
 }
 
+/** A style sheet for elements with classes of kinds: type-word has the letters of a word. */
+export function typeSheet() {
+  const rules = Object.entries(TYPE).map(([kind, { size, weight }]) =>
+    `.type-${kind} { font-size: ${size}px; font-weight: ${weight}; }`);
+  const sheet = new CSSStyleSheet();
+  sheet.replaceSync(rules.join("\n"));
+  return sheet;
+}
+
 /** How many pixels wide the text is. */
 export function widthOf(text, kind) {
   const key = `${kind} ${text}`;
   let width = widths.get(key);
   if (width === undefined) {
     context ??= document.createElement("canvas").getContext("2d");
-    context.font = fontOf(kind);
+    if (kind !== measured) context.font = fontOf(kind);
+    measured = kind;
     width = context.measureText(text).width;
     widths.set(key, width);
   }
