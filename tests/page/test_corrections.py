@@ -3,7 +3,8 @@
 import re
 from typing import Any
 
-from playwright.sync_api import Locator, Page, expect
+import pytest
+from playwright.sync_api import Locator, Page, Route, expect
 
 from tests.page.conftest import Reader
 
@@ -142,6 +143,27 @@ def test_the_tag_of_a_word_is_changed(reader: Reader) -> None:
     expect(reader.node(tag, 1, 2)).to_be_visible()
     assert asked(reader)["tags"] == [None, tag, None, None]
     expect(page.locator("#asked")).to_contain_text(f"“cat” is {tag}")
+
+
+@pytest.mark.parametrize(("words", "name"), [(1, "Tag"), (3, "Label")])
+def test_what_was_picked_stays_when_probabilities_come(
+    reader: Reader, words: int, name: str
+) -> None:
+    page = reader.open(TELESCOPE)
+    held: list[Route] = []
+    page.route("**/v1/marginals", lambda route: held.append(route))
+    if words == 1:
+        word(page, 0).click()
+    else:
+        drag(page, 0, words)
+    choice = page.get_by_label(name, exact=True)
+    choice.select_option(index=3)
+    picked = choice.input_value()
+    with page.expect_response("**/v1/marginals"):
+        held.pop().continue_()
+    reader.settled()
+    expect(page.locator("#inspected")).not_to_contain_text("Asking how probable")
+    expect(choice).to_have_value(picked)
 
 
 def test_what_no_tree_has_leaves_the_tree_as_it_was(reader: Reader) -> None:

@@ -231,3 +231,14 @@ def test_typing_goes_on_while_an_answer_is_awaited(reader: Reader) -> None:
     expect(page.get_by_role("button", name="2. The dog barked.")).to_be_visible()
     for one in held:
         one.abort()
+
+
+def test_the_page_works_where_a_browser_keeps_nothing(reader: Reader) -> None:
+    reader.page.add_init_script(
+        "Object.defineProperty(window, 'localStorage', { get() { throw new Error('forbidden'); } })"
+    )
+    page = reader.open("It rained.")
+    expect(page.locator(".tree .word", has_text="rained")).to_be_visible()
+    button = page.get_by_role("button", name="Theme")
+    button.click()
+    expect(button).to_have_accessible_name("Theme: light")

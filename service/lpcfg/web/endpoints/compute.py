@@ -1,6 +1,5 @@
 """The endpoints that compute: parse, marginals, tree probabilities, and batches of lines."""
 
-import json
 from collections.abc import Sequence
 from typing import Annotated
 
@@ -27,7 +26,7 @@ from lpcfg.trees.brackets import write
 from lpcfg.web.endpoints import inputs
 from lpcfg.web.endpoints.batch import ANSWERED, LINES, Batch, LinesResponse
 from lpcfg.web.endpoints.lines import Lines
-from lpcfg.web.endpoints.tasks import Answer, encoded, limited, located, parse_task
+from lpcfg.web.endpoints.tasks import Answer, encoded, limited, located, parse_task, with_model
 from lpcfg.web.http.bodies import GuardedRoute, pieces
 from lpcfg.web.http.keys import BEARER
 from lpcfg.web.http.limits import check_count
@@ -40,7 +39,6 @@ from lpcfg.web.state import Service, asker_of, service_of
 
 router = APIRouter(prefix="/v1", route_class=GuardedRoute, dependencies=[Depends(BEARER)])
 TheService = Annotated[Service, Depends(service_of)]
-_JSON = "application/json"
 PROBLEMS = documented(
     "content",
     "limit",
@@ -82,7 +80,7 @@ async def parse(body: ParseRequest, request: Request, service: TheService) -> Re
     answers = await service.compute(request, prepare, estimate, stop)
     service.done(asker_of(request), "/v1/parse", served.version, [one.tokens for one in answers])
     parts = b",".join(one.body for one in answers)
-    return _answer(served, b'"sentences":[' + parts + b"]")
+    return with_model(served.version, b'"sentences":[' + parts + b"]")
 
 
 @router.post(
@@ -116,7 +114,7 @@ async def marginals(body: MarginalsRequest, request: Request, service: TheServic
     estimate = inputs.estimate(None, given, settings)
     [answer] = await service.compute(request, prepare, estimate, stop)
     service.done(asker_of(request), "/v1/marginals", served.version, [answer.tokens])
-    return _answer(served, answer.body[1:-1])
+    return with_model(served.version, answer.body[1:-1])
 
 
 def _marginals(served: Served, sentence: Sentence, body: MarginalsRequest, stop: Stop) -> bytes:
@@ -169,7 +167,7 @@ async def tree_probability(body: TreesRequest, request: Request, service: TheSer
     answers = await service.compute(request, prepare, estimate, stop)
     lengths = [one.tokens for one in answers]
     service.done(asker_of(request), "/v1/tree-probability", served.version, lengths)
-    return _answer(served, b'"trees":[' + b",".join(one.body for one in answers) + b"]")
+    return with_model(served.version, b'"trees":[' + b",".join(one.body for one in answers) + b"]")
 
 
 _NO_PROBABILITY = dict.fromkeys(
@@ -234,11 +232,6 @@ async def batch(
 
 
 # Shared -------------------------------------------------------------------------------------------
-
-
-def _answer(served: Served, members: bytes) -> Response:
-    model = json.dumps(served.version).encode()
-    return Response(b'{"model":' + model + b"," + members + b"}", media_type=_JSON)
 
 
 def check_parses(k: int, settings: Settings) -> None:

@@ -1,6 +1,5 @@
 """POST /v1/dependencies, and batches: each token's head and relation, with their probabilities."""
 
-import json
 from enum import Enum
 from functools import partial
 from typing import Annotated
@@ -23,7 +22,7 @@ from lpcfg.web.endpoints import inputs
 from lpcfg.web.endpoints.batch import ANSWERED, LINES, Batch, LinesResponse
 from lpcfg.web.endpoints.compute import PROBLEMS, admit_sentences
 from lpcfg.web.endpoints.lines import Lines
-from lpcfg.web.endpoints.tasks import Answer, encoded, limited, located
+from lpcfg.web.endpoints.tasks import Answer, encoded, limited, located, with_model
 from lpcfg.web.http.bodies import GuardedRoute, pieces
 from lpcfg.web.http.keys import BEARER
 from lpcfg.web.http.problems import documented
@@ -91,9 +90,7 @@ async def dependencies(
     service.done(asker_of(request), "/v1/dependencies", version, [one.tokens for one in answers])
     parts = [one.body for one in answers]
     if form is Form.JSON:
-        model = json.dumps(version).encode()
-        whole = b'{"model":' + model + b',"sentences":[' + b",".join(parts) + b"]}"
-        return Response(whole, media_type=form.value)
+        return with_model(version, b'"sentences":[' + b",".join(parts) + b"]")
     charset = "; charset=utf-8" if form is Form.CONLLU else ""
     return Response(b"".join(parts), media_type=form.value + charset)
 

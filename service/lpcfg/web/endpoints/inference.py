@@ -170,7 +170,7 @@ def _in_body(error: ValidationError) -> list[dict[str, Any]]:
 
 
 def _flat(data: list[Any]) -> list[str]:
-    """Return the strings of a tensor, whose shape is of no matter."""
+    """Return the strings of a tensor of any shape, in order."""
     texts: list[str] = []
     for one in data:
         if isinstance(one, list):
@@ -186,7 +186,7 @@ def _flat(data: list[Any]) -> list[str]:
 
 
 def _strings(data: bytes) -> Iterator[str]:
-    """Yield strings of UTF-8, each after its length as four bytes, the least first."""
+    """Yield strings of UTF-8, each after its length as four bytes, little-endian."""
     at = 0
     while at < len(data):
         start = at + _SIZE

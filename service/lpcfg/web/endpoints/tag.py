@@ -1,6 +1,5 @@
 """POST /v1/tag: each token's tag, with its probability."""
 
-import json
 from functools import partial
 from typing import Annotated
 
@@ -15,7 +14,7 @@ from lpcfg.sequences.tagger import SequenceTagger
 from lpcfg.sequences.to_json import tagged_json
 from lpcfg.web.endpoints import inputs
 from lpcfg.web.endpoints.compute import PROBLEMS, admit_sentences
-from lpcfg.web.endpoints.tasks import Answer, encoded, located
+from lpcfg.web.endpoints.tasks import Answer, encoded, located, with_model
 from lpcfg.web.http.bodies import GuardedRoute
 from lpcfg.web.http.keys import BEARER
 from lpcfg.web.http.problems import documented
@@ -61,10 +60,7 @@ async def tag(
     answers = await service.compute(request, prepare, estimate, stop)
     service.done(asker_of(request), "/v1/tag", version, [one.tokens for one in answers])
     parts = b",".join(one.body for one in answers)
-    model = json.dumps(version).encode()
-    return Response(
-        b'{"model":' + model + b',"sentences":[' + parts + b"]}", media_type="application/json"
-    )
+    return with_model(version, b'"sentences":[' + parts + b"]")
 
 
 def _answered(tagger: SequenceTagger, sentence: Sentence, pointer: str, stop: Stop) -> Answer:

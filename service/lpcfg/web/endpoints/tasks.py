@@ -1,11 +1,13 @@
 """Parse one sentence as a task with a JSON answer, or find its answer in the cache."""
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
+
+from starlette.responses import Response
 
 from lpcfg.cancel import Stop
 from lpcfg.errors import InputError, LimitError
@@ -90,6 +92,12 @@ def located(pointer: str) -> Iterator[None]:
 def with_id(name: str | int | None, answer: bytes) -> bytes:
     """Return the answer with the id that its sentence came with."""
     return b'{"id":' + json.dumps(name).encode() + b"," + answer[1:]
+
+
+def with_model(version: Mapping[str, Any], members: bytes) -> Response:
+    """Return the answer to a request: the model that answered, and these members as JSON."""
+    model = json.dumps(version).encode()
+    return Response(b'{"model":' + model + b"," + members + b"}", media_type="application/json")
 
 
 def encoded(value: Any) -> bytes:

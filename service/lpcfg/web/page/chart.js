@@ -39,8 +39,8 @@ export function shareOf(cell) {
 }
 
 /**
- * The probability of the span to tell: no label may be likelier than the span itself, which happens
- * because labels are calibrated and the count of a cell is not.
+ * The probability to show for a span: the greater one of its own and its likeliest label's. A label
+ * can be likelier than its span, because labels are calibrated and the count of a cell is not.
  */
 export function toldShareOf(cell) {
   return Math.max(shareOf(cell), cell.labels[0]?.probability ?? 0);

@@ -12,10 +12,16 @@ export function correctionOf({ corrections, answer, sentence }) {
   return corrections.get(answer?.sentences[sentence]?.text) ?? null;
 }
 
-/** The sentence that is looked at, as it was corrected; null without any. */
+/** A sentence of the answer, as the reader corrected it. */
+export function corrected({ corrections }, sentence) {
+  const found = corrections.get(sentence.text);
+  return found ? found.steps[found.at].sentence : sentence;
+}
+
+/** The sentence that is looked at, as the reader corrected it; null without any. */
 export function sentenceShown(state) {
-  const found = correctionOf(state);
-  return found ? found.steps[found.at].sentence : state.answer?.sentences[state.sentence] ?? null;
+  const sentence = state.answer?.sentences[state.sentence];
+  return sentence ? corrected(state, sentence) : null;
 }
 
 /** What is asked for now. */

@@ -15,21 +15,26 @@ const LEVELS = [[SURE, "sure"], [0.8, "likely"], [0.5, "unsure"], [0, "doubtful"
 /** The sentence surprises the model more than this percentage of its training sentences. */
 const UNUSUAL = 99;
 
+/** Return true if there is a probability: pieces, and tags that are not the likeliest, have none. */
+export function isKnown(probability) {
+  return probability !== null && probability !== undefined;
+}
+
 /** The level of a probability; an unknown one is not in doubt. */
 export function levelOf(probability) {
-  if (probability === null || probability === undefined) return "sure";
+  if (!isKnown(probability)) return "sure";
   return LEVELS.find(([least]) => probability >= least)?.[1] ?? "doubtful";
 }
 
 /** The number that stands in a node: none where the model is sure. */
 export function numberOf(probability) {
-  // what is below SURE must not read as if it were not
+  // a node in doubt never shows the 95 % of a sure one, even where it rounds to it
   return levelOf(probability) === "sure" ? "" : `${Math.min(94, Math.round(100 * probability))}%`;
 }
 
 /** How sure the model is, in words. */
 export function sureness(probability) {
-  if (probability === null || probability === undefined) return "no probability";
+  if (!isKnown(probability)) return "no probability";
   return `${percent(probability)} sure`;
 }
 
@@ -50,7 +55,7 @@ export function confidenceOf(sentence) {
   if (!parse) return null;
   const known = [...parse.constituents, ...sentence.tokens]
     .map((one) => one.probability)
-    .filter((probability) => probability !== null);
+    .filter(isKnown);
   return {
     right: known.reduce((sum, probability) => sum + probability, 0),
     of: known.length,

@@ -7,7 +7,7 @@ import { cross, endsOf, wordsOf } from "./analysis.js";
 import { cellsOf, keyOf, toldShareOf } from "./chart.js";
 import { correctionOf, askedOf, listed } from "./corrections.js";
 import { byId, html } from "./dom.js";
-import { doubtfulNodes, levelOf, sureness } from "./doubt.js";
+import { doubtfulNodes, isKnown, levelOf, sureness } from "./doubt.js";
 import { meaningOf } from "./glossary.js";
 import { count, percent } from "./numbers.js";
 
@@ -19,6 +19,8 @@ export class Inspector {
   #session;
   #trees;
   #models;
+  /** Takes over marginals that come while something is chosen. */
+  #onMarginals = () => {};
 
   /**
    * @param trees   has `chosen`, the nodes of the tree shown, and `reveal` and `toggle` for them
@@ -29,7 +31,8 @@ export class Inspector {
     this.#session = session;
     this.#trees = trees;
     this.#models = models;
-    store.on(["selected", "one", "tree", "marginals"], () => this.show());
+    store.on(["selected", "one", "tree"], () => this.show());
+    store.on(["marginals"], () => this.#onMarginals());
     store.on(["selected"], ({ selected }) => {
       if (selected !== null) session.readMarginals();
     });
@@ -42,6 +45,7 @@ export class Inspector {
   show() {
     const { one, selected } = this.#store.now;
     const box = byId("inspected");
+    this.#onMarginals = () => this.show();
     byId("inspector").classList.toggle("open", selected !== null);
     byId("inspector").hidden = (one?.parses.length ?? 0) === 0;
     if (byId("inspector").hidden) box.replaceChildren();
@@ -54,10 +58,10 @@ export class Inspector {
   #overview() {
     const doubts = doubtfulNodes(this.#trees.chosen ?? []);
     const { tokens } = this.#store.now.one;
-    const isKnown = (this.#trees.chosen ?? []).some(({ probability }) => probability !== null);
+    const hasNumbers = (this.#trees.chosen ?? []).some(({ probability }) => isKnown(probability));
     const lead = doubts.length > 0
       ? `The model is less than 95 % sure of ${count(doubts.length, "node")}:`
-      : isKnown ? "The model is at least 95 % sure of every node."
+      : hasNumbers ? "The model is at least 95 % sure of every node."
         : "The model gives pieces no probabilities.";
     const items = doubts.slice(0, MOST).map((node) => choice(
       { name: node.label, words: endsOf(tokens, node.start, node.end), share: node.probability, isDoubt: true },
@@ -138,6 +142,7 @@ export class Inspector {
 
   #ofWord(leaf) {
     const list = choices("Tag", this.#models.current?.tags ?? [leaf.label], leaf.label);
+    this.#onMarginals = () => {}; // a tag does not depend on them, and the reader may be choosing one
     return [
       ...this.#head(leaf.label, meaningOf(leaf.label), leaf.word),
       this.#state(leaf),
@@ -147,15 +152,25 @@ export class Inspector {
   }
 
   #ofWords({ start, end }) {
-    const { one, marginals } = this.#store.now;
-    const cell = marginals && cellsOf(marginals).find((other) => keyOf(other) === keyOf({ start, end }));
-    const list = choices("Label", ["", ...this.#models.current?.labels ?? []], cell?.labels[0]?.label ?? "");
-    const share = marginals === null ? "Asking how probable that is …"
-      : `They form a constituent with a probability of ${percent(cell ? toldShareOf(cell) : 0)}.`;
+    const list = choices("Label", ["", ...this.#models.current?.labels ?? []], "");
+    const told = html("p");
+    let isPicked = false; // what the reader picks stays when marginals come
+    list.addEventListener("change", () => {
+      isPicked = true;
+    });
+    this.#onMarginals = () => {
+      const { marginals } = this.#store.now;
+      const cell = marginals && cellsOf(marginals).find((other) => keyOf(other) === keyOf({ start, end }));
+      if (!isPicked) list.value = cell?.labels[0]?.label ?? "";
+      if (list.selectedIndex < 0) list.value = ""; // a label that the model's list does not have
+      told.textContent = marginals === null ? "Asking how probable that is …"
+        : `They form a constituent with a probability of ${percent(cell ? toldShareOf(cell) : 0)}.`;
+    };
+    this.#onMarginals();
     return [
-      ...this.#head(count(end - start, "word"), null, wordsOf(one.tokens, start, end)),
+      ...this.#head(count(end - start, "word"), null, wordsOf(this.#store.now.one.tokens, start, end)),
       this.#stretch({ start, end }),
-      html("p", {}, share),
+      told,
       form("Ask for this constituent", list, () => this.#session.constrain({
         start, end, ...(list.value && { label: list.value }),
       })),

@@ -2,12 +2,14 @@
  * The page: its state, what shows it, and what changes it.
  *
  *     main        store · spotlight · session → api · link; models · corrections
- *     text        text-view · examples · sentences-view
- *     tree        trees-view → tree-view → layout → shapes; readings · inspector · tree-tools
- *                 compare · corrections-view · arcs-view → arcs · picture · exports · files
+ *     text        text-view · text-pieces · examples · sentences-view
+ *     tree        trees-view → tree-view → tree-groups · layout · outline → tree-elements → shapes
+ *                 readings · inspector · tree-tools → picture · exports · files; compare · walk
+ *                 corrections-view · arcs-view → arcs · relations
  *     chart       chart-panel → chart-view → chart
- *     ask         score-panel → brackets
- *     everywhere  dom · numbers · doubt · glossary · type · notices · menus · help · tabs · theme
+ *     both        minimap · drag
+ *     ask         score-panel → brackets · facts
+ *     everywhere  dom · numbers · doubt · glossary · type · notices · menus · help · tabs · theme · kept
  *
  * The state:
  *

@@ -4,7 +4,7 @@
 
 import { rivalOf } from "./compare.js";
 import { byId, html } from "./dom.js";
-import { confidenceOf, doubtfulNodes, isUnusual } from "./doubt.js";
+import { confidenceOf, doubtfulNodes, isKnown, isUnusual } from "./doubt.js";
 import { NEGATIVE, factList } from "./facts.js";
 import { log, percent } from "./numbers.js";
 
@@ -32,15 +32,11 @@ export function showReadings(store, trees) {
     byId("next-doubt").textContent = doubts > 0 ? `${doubts} in doubt` : "Sure of every node";
     byId("next-doubt").title = doubts > 0 ? "Go to the next node in doubt" : "";
     byId("next-doubt").disabled = doubts === 0;
-    byId("next-doubt").hidden = !trees.chosen.some(isKnown);
+    byId("next-doubt").hidden = !trees.chosen.some(({ probability }) => isKnown(probability));
     byId("readings").hidden = one.parses.length < 2;
     chooseReadings(store, one.parses, tree);
     byId("facts").replaceChildren(facts(one, parse));
   });
-}
-
-function isKnown({ probability }) {
-  return probability !== null && probability !== undefined;
 }
 
 /** The share of this reading and of the likeliest other; of a long sentence, how much is right. */

@@ -3,7 +3,7 @@
  * are in view exist as elements, so that a thousand are as quick as ten.
  */
 
-import { correctionOf } from "./corrections.js";
+import { corrected } from "./corrections.js";
 import { byId, html } from "./dom.js";
 import { confidenceOf, isUnusual, levelOf } from "./doubt.js";
 import { percent } from "./numbers.js";
@@ -76,9 +76,8 @@ class Sentences {
   }
 
   #item(one, number, isChosen, count) {
-    const { answer, corrections } = this.#store.now;
-    const correction = correctionOf({ answer, corrections, sentence: number });
-    const confidence = confidenceOf(correction ? correction.steps[correction.at].sentence : one);
+    const { corrections } = this.#store.now;
+    const confidence = confidenceOf(corrected({ corrections }, one));
     return html("li", { "aria-setsize": count, "aria-posinset": number + 1 }, html(
       "button",
       {
@@ -89,7 +88,7 @@ class Sentences {
         on: { click: () => this.choose(number) },
       },
       html("span", { class: "sentence-text" }, `${number + 1}. ${shortened(one.text, SHOWN)}`),
-      correction ? html("span", { class: "badge" }, "corrected") : null,
+      corrections.has(one.text) ? html("span", { class: "badge" }, "corrected") : null,
       one.status === "parsed" ? null : html("span", { class: "badge" }, one.status),
       isUnusual(one) ? html("span", { class: "badge", title: "unlike the training text" }, "unusual") : null,
       confidence === null ? null : confidenceBar(confidence),

@@ -78,7 +78,7 @@ function remember(store, use) {
   show();
   store.on(["answer"], ({ answer, text }) => {
     if (answer === null || texts[0] === text || text.length > 10_000) return;
-    // what is typed on is one text, not many
+    // a text that goes on from an earlier one takes its place
     const isSame = (other) => other === text || text.startsWith(other);
     texts = [text, ...texts.filter((other) => !isSame(other))].slice(0, REMEMBERED);
     keep("history", texts);

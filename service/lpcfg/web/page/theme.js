@@ -3,8 +3,9 @@
  */
 
 import { byId } from "./dom.js";
+import { keep, kept } from "./kept.js";
 
-const KEY = "lpcfg-theme";
+const KEY = "theme";
 const NEXT = { auto: "light", light: "dark", dark: "auto" };
 const WORDS = { auto: "Theme: as the system", light: "Theme: light", dark: "Theme: dark" };
 
@@ -17,11 +18,11 @@ export function followTheme() {
     button.setAttribute("aria-label", WORDS[theme]);
     button.title = WORDS[theme];
   };
-  const kept = localStorage.getItem(KEY);
-  use(kept in NEXT ? kept : "auto");
+  const chosen = kept(KEY, "auto");
+  use(chosen in NEXT ? chosen : "auto");
   button.addEventListener("click", () => {
     const theme = NEXT[button.dataset.theme];
-    localStorage.setItem(KEY, theme);
+    keep(KEY, theme);
     use(theme);
   });
 }

@@ -2,6 +2,7 @@
  * The tools over the tree: its size and folds, comparing, and taking it away.
  */
 
+import { corrected } from "./corrections.js";
 import { byId, html } from "./dom.js";
 import { SURE } from "./doubt.js";
 import { bracketLines, forest, jsonLines } from "./exports.js";
@@ -15,7 +16,7 @@ export function showTreeTools(store, trees, session, models) {
     const { answer, one } = store.now;
     return `${JSON.stringify({ model: answer.model, sentences: [one] }, null, 2)}\n`;
   };
-  const all = () => store.now.answer.sentences.map((one) => shownOf(store.now, one));
+  const all = () => store.now.answer.sentences.map((one) => corrected(store.now, one));
   actOn({
     "zoom-in": () => trees.each("zoomIn"),
     "zoom-out": () => trees.each("zoomOut"),
@@ -40,12 +41,6 @@ export function showTreeTools(store, trees, session, models) {
     ),
   });
   chooseComparison(store, session, models);
-}
-
-/** The sentence with what the reader corrected in it. */
-function shownOf({ corrections }, one) {
-  const found = corrections.get(one.text);
-  return found ? found.steps[found.at].sentence : one;
 }
 
 function actOn(actions) {

@@ -5,7 +5,7 @@
  * do everywhere. A mouse that drags from word to word chooses them; elsewhere it moves the drawing.
  */
 
-import { levelOf, sureness } from "./doubt.js";
+import { isKnown, levelOf, sureness } from "./doubt.js";
 import { dress, html, svg } from "./dom.js";
 import { meaningOf } from "./glossary.js";
 import { layout, leastWidth } from "./layout.js";
@@ -236,11 +236,10 @@ export class TreeView {
   }
 
   #description(node) {
-    const known = node.probability !== null && node.probability !== undefined;
     return [
       meaningOf(node.label) === null ? node.label : `${node.label}: ${meaningOf(node.label)}`,
       this.#words.slice(node.start, node.end).map((leaf) => leaf.word).join(" "),
-      known ? sureness(node.probability) : null,
+      isKnown(node.probability) ? sureness(node.probability) : null,
       this.#marks.get(node.id)?.words,
     ].filter(Boolean).join(", ");
   }
