@@ -1,6 +1,8 @@
 """The coarse pass: with nothing left out, a plain PCFG's inside and outside; what pruning keeps."""
 
 from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -8,6 +10,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from lpcfg.cancel import Stop
+from lpcfg.engine.pruned import coarse as coarse_pass
 from lpcfg.engine.pruned import kernels
 from lpcfg.engine.pruned.coarse import TRIES, WIDER, Limits, Pruned, Thresholds, Unfinished
 from lpcfg.errors import Stopped
@@ -267,3 +270,25 @@ def test_building_a_chart_stops_when_it_is_cancelled(
     with pytest.raises(Stopped, match="its caller stopped waiting"):
         coarse.prune(case.emissions, NOTHING_OUT, stop=Unwanted())
     assert [len(chart.symbol) > 0 for chart in built] == [True, False]
+
+
+def test_no_wider_chart_is_built_after_a_crowded_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    case = random_case(np.random.default_rng(0), ["x", "x", "x"])
+    without_roots = replace(case.coarse, c_one=np.zeros_like(case.coarse.c_one))
+    built: list[kernels.Chart] = []
+
+    def watched(*asked: Any) -> kernels.Chart:
+        built.append(build(*asked))
+        return built[-1]
+
+    build = kernels.build_chart
+    monkeypatch.setattr(kernels, "build_chart", watched)
+    found = coarse_of(without_roots).prune(case.emissions, NOTHING_OUT)
+    assert isinstance(found, Unfinished)
+    assert not found.is_crowded
+    assert len(built) == TRIES
+    monkeypatch.setattr(coarse_pass, "CROWDED", len(built[0].rule) - 1)
+    found = coarse_of(without_roots).prune(case.emissions, NOTHING_OUT)
+    assert isinstance(found, Unfinished)
+    assert found.is_crowded
+    assert len(built) == TRIES + 1

@@ -318,7 +318,7 @@ class Parser:
                 return _Charted(stage, found, forms)
             unfinished = stage, found
             # the fallback gets one try, with the widest estimates of the grammar itself
-            thresholds, tries = thresholds.wider(TRIES - 1), 1
+            thresholds, tries = thresholds.wider(found.widened), 1
         if sentence.constraints:
             return _failed(sentence, "no analysis has all constituents asked for: ask for fewer")
         return self._glued(sentence, emissions, *unfinished)
