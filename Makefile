@@ -7,7 +7,9 @@ USER_STAMP := $(VENV)/.installed
 DEV_STAMP  := $(VENV)/.installed-dev
 CLIENTS       := $(VENV)/clients
 CLIENTS_STAMP := $(CLIENTS)/.installed
-# Modules are compiled where they are imported: all of them at once take half of the time.
+# Modules are compiled where they are imported: all of them at once take half of the time. If that
+# were forbidden, each of a thousand processes of the tests would compile them again.
+unexport PYTHONDONTWRITEBYTECODE
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
 FITS    := import sys, ensurepip; sys.exit(not (3, 11, 5) <= sys.version_info < (3, 15))
 NAMES   := python3.11 python3.12 python3.13 python3.14 python3 python
