@@ -16,7 +16,7 @@ const CONLLU = "text/x-conllu";
 const PATIENCE = 60;
 
 /** Marginals below this are not requested. */
-export const LEAST_MARGINAL = 0.01;
+const LEAST_MARGINAL = 0.01;
 
 /** The reason why a request has no answer: a problem (RFC 9457), and when to try again. */
 export class Problem extends Error {

@@ -7,6 +7,7 @@ import { byId, html, svg } from "./dom.js";
 import { levelOf, sureness } from "./doubt.js";
 import { dragToScroll } from "./drag.js";
 import { relationMeaning, universalMeaning } from "./relations.js";
+import { isLitWord } from "./spotlight.js";
 import { TYPE, widthOf } from "./type.js";
 
 /** Show the dependencies of the chosen sentence where the reader wants them and a model gives them. */
@@ -29,7 +30,7 @@ export function showArcs(store, session, spotlight) {
   spotlight.on((spot) => {
     for (const word of box.querySelectorAll("[data-word]")) {
       const number = Number(word.dataset.word);
-      word.classList.toggle("lit", spot !== null && spot.start <= number && number < spot.end);
+      word.classList.toggle("lit", isLitWord(spot, number));
     }
   });
 }
