@@ -51,11 +51,14 @@ def parser(members: int = 1) -> Parser:
 
 
 def from_real_trees(treebanks: Path, estimator: str, folder: Path) -> Model:
-    """Train a model with eight states per symbol on the first 1,500 trees of gum/train."""
+    """Train a model with eight states per symbol on the first 1,500 trees of gum/train, without
+    the layer and the calibration that lie over its tensors.
+    """
     bank = folder / "gum.mrg"
     first = islice(read(treebanks / "gum" / "train.mrg"), 1500)
     bank.write_text("\n".join(map(write, first)), encoding="utf-8")
-    return train(bank, TrainingConfig(members=(member(estimator, states=8),)))[0]
+    members = (member(estimator, states=8),)
+    return train(bank, TrainingConfig(members=members, rescoring=None, held_out=0))[0]
 
 
 def real_sentences(treebanks: Path, least: int, most: int, count: int) -> list[tuple[str, ...]]:

@@ -29,6 +29,8 @@ from lpcfg.trees.tree import Tree
 from tests import small_models
 from tests.small_charts import NOTHING_OUT, SINGLE
 
+STORE = Path(__file__).resolve().parents[2] / "model_store"
+
 # Sentences of up to nine words under a model of small positive and negative numbers, whose sums
 # cancel to no less than a hundredth of their terms: at most 10⁴ float32 roundings.
 ROUNDING = 1e4 * SINGLE
@@ -234,6 +236,17 @@ def test_several_members_give_the_mean_of_their_probabilities() -> None:
     assert together.sign == np.sign(mean)
     assert together.log_probability == pytest.approx(math.log(abs(mean)), abs=ROUNDING)
     assert together.negative == any(one.sign == -1 for one in alone)
+
+
+def test_a_long_sentence_of_many_clauses_has_a_tree() -> None:
+    parser = Parser.load("en", STORE)
+    (found,) = parser.parse(
+        "When the committee that had been asked to look into the delays finally published its "
+        "report last week, most of the people who had complained about the new trains were "
+        "surprised to learn that the company knew about the problem with the doors long before "
+        "the first of them left the factory, and that nobody had told the drivers what to do."
+    )
+    assert found.status == "parsed"
 
 
 @pytest.mark.parametrize("n", [200, 300])

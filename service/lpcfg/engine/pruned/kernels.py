@@ -494,7 +494,8 @@ def build_chart(rules: Rules, words: Words, left: Doubles, right: Doubles, bound
                     if not bounds.allowed[limit - 2, a]:
                         outlook[a] = -1.0  # below every threshold
             crowd = min(max((items - column) / _CROWD - 1.0, 0.0), 100.0)
-            ahead = lead[k] / lead[i] if lead[i] > 0.0 else 1.0
+            # Pieces that nothing joins may be estimated too high: they exclude no item over them.
+            ahead = min(lead[k] / lead[i], 1.0) if lead[i] > 0.0 else 1.0
             least = bounds.least * ahead * 256.0**crowd
             if k == i + 1:
                 n_found, n_new = _words_found(words, i, outlook, found), 0

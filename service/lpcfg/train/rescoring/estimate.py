@@ -66,16 +66,16 @@ def learn_layer(
 
         def sparse_part() -> Singles:
             how = sparse.SparseSettings(bits=settings.bits, passes=settings.passes)
-            with stages.stage("sparse features", how.passes * examples.visits) as stage:
-                return sparse.learn(examples, how, seed=seed, stage=stage)
+            return sparse.learn(examples, how, seed=seed, stage=stage)
 
         def hidden_part() -> Hidden:
             how = hidden.HiddenSettings(width=settings.width, passes=settings.hidden_passes)
             learner = hidden.Learner(examples, basis.vectors, rows, basis.grammar, len(ends))
-            with stages.stage("hidden layer", how.passes * examples.visits) as stage:
-                return learner.learn(how, seed=seed, workers=workers, stage=stage)
+            return learner.learn(how, seed=seed, workers=workers, stage=stage)
 
-        with ThreadPoolExecutor(1) as beside:
+        passes = settings.passes + (settings.hidden_passes if settings.width else 0)
+        total = passes * examples.visits
+        with stages.stage("rescoring layer", total) as stage, ThreadPoolExecutor(1) as beside:
             waiting = beside.submit(sparse_part)
             if workers == 1:
                 waiting.result()
