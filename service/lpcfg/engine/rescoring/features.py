@@ -319,6 +319,7 @@ def _write_scores(
     item: Singles,
     edge: Singles,
 ) -> None:
+    """Write g of every item and edge; `room` is for the features of one of them."""
     mask = len(weight) - 1
     last_start, last_end = -1, -1
     for t in range(len(chart.symbol)):
