@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from lpcfg.cancel import Stop
 from lpcfg.engine.pruned import coarse as coarse_pass
 from lpcfg.engine.pruned import kernels
-from lpcfg.engine.pruned.coarse import TRIES, WIDER, Limits, Pruned, Thresholds, Unfinished
+from lpcfg.engine.pruned.coarse import TRIES, Limits, Pruned, Thresholds, Unfinished
 from lpcfg.errors import Stopped
 from lpcfg.grammar.tables import Grammar
 from lpcfg.models.model import coarse_tables
@@ -132,7 +132,9 @@ def test_estimates_fall_until_there_is_an_analysis(case: Case, size: float) -> N
     assume(isinstance(case.prune(), Pruned))
     found = case.prune(Thresholds(10**size, 0.0, 0.0))
     coarse = coarse_of(case.coarse)
-    widths = [Thresholds(10**size * WIDER**attempt, 0.0, 0.0) for attempt in range(TRIES)]
+    widths = [Thresholds(10**size, 0.0, 0.0).wider(attempt) for attempt in range(TRIES)]
+    assert [width.estimate / 10**size for width in widths] == pytest.approx([1.0, 0.01, 1e-4])
+    assert [width.relative for width in widths] == [True, False, False]
     tries = [coarse.prune(case.emissions, width, tries=1) for width in widths]
     first = next((one for one in tries if isinstance(one, Pruned)), tries[-1])
     assert type(found) is type(first)

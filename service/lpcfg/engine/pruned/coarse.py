@@ -20,11 +20,17 @@ from lpcfg.grammar.tables import Bools, Doubles, Emissions, Ints, Tables, frozen
 
 @dataclass(frozen=True)
 class Thresholds:
-    """Least posteriors of items and edges, and the least `estimate` while a chart is built."""
+    """Least posteriors of items and edges, and the least `estimate` while a chart is built.
+
+    Estimates of a sequence of items that nothing joins may be far above 1. A chart is a fourth of
+    the size if such sequences exclude others (`relative`), but a long sentence may lose its only
+    analysis, so that wider charts do without.
+    """
 
     estimate: float = 1e-5
     item: float = 2e-4
     edge: float = 1e-4
+    relative: bool = True
 
     def given_tags(self) -> "Thresholds":
         """Lower the estimate for words with tags: they have fewer candidates and less exact
@@ -34,7 +40,8 @@ class Thresholds:
 
     def wider(self, times: int) -> "Thresholds":
         """Lower the estimate for another try, after so many charts without an analysis."""
-        return replace(self, estimate=self.estimate * WIDER**times)
+        relative = self.relative and not times
+        return replace(self, estimate=self.estimate * WIDER**times, relative=relative)
 
 
 TRIES, WIDER = 3, 1e-2
@@ -119,7 +126,7 @@ class Coarse:
         limits = limits or Limits.none(n)
         for attempt in range(tries):
             stop.check()
-            bounds = limits.bounds(thresholds.wider(attempt).estimate, stop)
+            bounds = limits.bounds(thresholds.wider(attempt), stop)
             chart = kernels.build_chart(self._rules, words, left, right, bounds)
             stop.check()
             total, item, edge = kernels.coarse_posteriors(chart, self._rules.root, n)
@@ -154,8 +161,9 @@ class Limits:
     def none(cls, n: int) -> "Limits":
         return cls(np.zeros((n + 1, n + 1), np.int32), np.ones((1, 1), np.bool_))
 
-    def bounds(self, least: float, stop: Stop) -> Bounds:
-        return Bounds(self.cell, self.allowed, least, np.frombuffer(stop.cancelled, np.bool_))
+    def bounds(self, thresholds: Thresholds, stop: Stop) -> Bounds:
+        stopped = np.frombuffer(stop.cancelled, np.bool_)
+        return Bounds(self.cell, self.allowed, thresholds.estimate, thresholds.relative, stopped)
 
 
 def rules_by_children(tables: Tables) -> Rules:

@@ -93,13 +93,15 @@ class Bounds(NamedTuple):
     """The limits of a chart.
 
     cell[i, k] is 0 (anything), 1 (nothing), or 2 + a row of `allowed`, which holds the symbols
-    admitted there. Items with an estimated posterior below `least` are dropped. Once stopped[0] is
-    set, nothing more is built.
+    admitted there. Items are dropped if their estimated posterior is below `least` times that of
+    the best sequence of items over the same words; unless `relative`, this counts as 1 at most.
+    Once stopped[0] is set, nothing more is built.
     """
 
     cell: Ints
     allowed: Bools
     least: float
+    relative: bool
     stopped: Bools
 
 
@@ -494,8 +496,9 @@ def build_chart(rules: Rules, words: Words, left: Doubles, right: Doubles, bound
                     if not bounds.allowed[limit - 2, a]:
                         outlook[a] = -1.0  # below every threshold
             crowd = min(max((items - column) / _CROWD - 1.0, 0.0), 100.0)
-            # Pieces that nothing joins may be estimated too high: they exclude no item over them.
-            ahead = min(lead[k] / lead[i], 1.0) if lead[i] > 0.0 else 1.0
+            ahead = lead[k] / lead[i] if lead[i] > 0.0 else 1.0
+            if not bounds.relative:
+                ahead = min(ahead, 1.0)
             least = bounds.least * ahead * 256.0**crowd
             if k == i + 1:
                 n_found, n_new = _words_found(words, i, outlook, found), 0
