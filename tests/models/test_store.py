@@ -31,6 +31,7 @@ from lpcfg.errors import StoreError
 from lpcfg.models.store import files, storage
 from lpcfg.models.store import versions as store
 from lpcfg.models.store.files import Bundle
+from tests.needs import lacking
 
 ROOT = Path(__file__).resolve().parents[2]
 GOLDEN = Path(__file__).parents[1] / "golden" / "store_manifest.json"
@@ -812,7 +813,7 @@ def small_disk(folder: Path, options: str) -> Iterator[Path]:
     folder.mkdir(exist_ok=True)
     mount = ["mount", "-t", "tmpfs", "-o", options, "lpcfg-test", str(folder)]
     if shutil.which("mount") is None or subprocess.run(mount, check=False).returncode:
-        pytest.skip("a small disk of its own needs the right to mount a tmpfs")
+        lacking("a small disk of its own needs the right to mount a tmpfs")
     try:
         yield folder
     finally:

@@ -22,9 +22,9 @@ from lpcfg.grammar.tables import Bools, Doubles, Emissions, Ints, Tables, frozen
 class Thresholds:
     """Least posteriors of items and edges, and the least `estimate` while a chart is built.
 
-    Estimates of a sequence of items that nothing joins may be far above 1. A chart is a fourth of
-    the size if such sequences exclude others (`relative`), but a long sentence may lose its only
-    analysis, so that wider charts do without.
+    The estimate of a sequence of items that nothing joins may be far above 1. If such a sequence
+    excludes other items (`relative`), charts of craft/dev have a fourth of the edges, but a long
+    sentence may lose its only analysis. So only the first chart of a sentence is built like this.
     """
 
     estimate: float = 1e-5

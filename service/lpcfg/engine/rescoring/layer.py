@@ -216,10 +216,8 @@ class WordRows:
         """
         keys = list(zip(facts[4].tolist(), facts[5].tolist(), strict=True))
         met = self._met
-        numbers = self._numbers(keys, met)
-        if len(numbers) < len(keys):
+        while len(numbers := self._numbers(keys, met)) < len(keys):
             met = self._met = _RowsMet(self._hidden, CACHED_ROWS + len(keys))
-            numbers = self._numbers(keys, met)
         rows, tag_rows = np.zeros((2, len(tags) + 2 * PAD), np.int64)
         rows[PAD:-PAD] = numbers
         tag_rows[:PAD] = tag_rows[-PAD:] = len(self._hidden.tag) - 1
