@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,8 @@ from lpcfg.engine.pruned.coarse import TRIES, Limits, Pruned, Thresholds, Unfini
 from lpcfg.errors import Stopped
 from lpcfg.grammar.tables import Grammar
 from lpcfg.models.model import coarse_tables
+from lpcfg.parsing.parser import Parser
+from lpcfg.parsing.results import Sentence
 from tests.naive import Pcfg
 from tests.small_charts import (
     NOTHING_OUT,
@@ -272,6 +275,29 @@ def test_building_a_chart_stops_when_it_is_cancelled(
     with pytest.raises(Stopped, match="its caller stopped waiting"):
         coarse.prune(case.emissions, NOTHING_OUT, stop=Unwanted())
     assert [len(chart.symbol) > 0 for chart in built] == [True, False]
+
+
+def test_wider_charts_of_a_long_list_have_few_items_at_a_word(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    parser = Parser.load("en", Path(__file__).resolve().parents[2] / "model_store")
+    words = ["Species", "were", ":"]
+    for k in range(45):
+        words += ["M.", ["felis", "lupi", "ursi"][k % 3], ",", str(43000 + 7 * k), ";"]
+    built: list[kernels.Chart] = []
+
+    def watched(*asked: Any) -> kernels.Chart:
+        built.append(build(*asked))
+        return built[-1]
+
+    build = kernels.build_chart
+    monkeypatch.setattr(kernels, "build_chart", watched)
+    (analysis,) = parser.parse([Sentence(tuple(words))])
+    assert analysis.tree is not None
+    assert len(built) > 1
+    # The first 400 need no more than the others; then the threshold rises by 256 for every 400.
+    # It was 13,000 when the best sequence of items did not count.
+    assert max(int(np.bincount(chart.end).max()) for chart in built) < 1200
 
 
 def test_no_wider_chart_is_built_after_a_crowded_one(monkeypatch: pytest.MonkeyPatch) -> None:

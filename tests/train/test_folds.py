@@ -1,11 +1,14 @@
 """Held-out trees: which they are, that nothing is learned from them, and the map fitted to them."""
 
+from collections.abc import Sequence
 from dataclasses import fields, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
+from lpcfg.engine.rescoring.layer import Layer
 from lpcfg.errors import TrainingError
 from lpcfg.evaluation.calibration import calibration
 from lpcfg.evaluation.run import LEAST, SERVED, examine
@@ -16,11 +19,16 @@ from lpcfg.parsing.parser import Parser
 from lpcfg.parsing.readout import constituents_of
 from lpcfg.parsing.results import Sentence
 from lpcfg.train.config import TrainingConfig, member
-from lpcfg.train.data.folds import FEWEST, LAG, HeldOut, split
+from lpcfg.train.data.folds import FEWEST, LAG, HeldOut, split, spread
 from lpcfg.train.data.treebank import Forest, forest_of, part_of, read_forest, strees_of
 from lpcfg.train.estimators import registry as estimators
 from lpcfg.train.estimators.registry import ESTIMATORS, Estimator, Job
 from lpcfg.train.pipeline import train
+from lpcfg.train.rescoring import run
+from lpcfg.train.rescoring.charts import Spilled
+from lpcfg.train.rescoring.estimate import Basis, learn_layer
+from lpcfg.train.rescoring.jackknife import folds_of
+from lpcfg.train.rescoring.settings import RescoringSettings
 from lpcfg.train.stages import Stages
 from lpcfg.train.summary import card
 from lpcfg.trees.binarize import restore
@@ -208,6 +216,41 @@ def test_members_finally_learn_from_all_trees_if_many_are_held_out(tmp_path: Pat
     assert model.calibration is not None
     assert model.calibration.apply([1 / 9])[0] == pytest.approx(0.4)
     assert [stage.name for stage in report.stages][-1].startswith("all trees ")
+
+
+def test_under_a_layer_all_trees_are_learned_from(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    forest = read_forest(bank(tmp_path, HIGH * 1000))
+    last = folds_of(forest, np.arange(1000), 5) == 4
+    # Of the 200 trees of the last fold 40 % are LOW, of the others one in eight.
+    order = np.where(last, np.cumsum(last) % 5 < 2, np.cumsum(~last) % 8 == 0)
+    trees = bank(tmp_path, "".join(LOW if low else HIGH for low in order))
+    charted: list[list[int]] = []
+
+    def watched(basis: Basis, spilled: Sequence[Spilled], *rest: Any, **named: Any) -> Layer:
+        charted.append(sorted(int(tree) for part in spilled for tree in part.trees))
+        return learn_layer(basis, spilled, *rest, **named)
+
+    monkeypatch.setattr(run, "learn_layer", watched)
+    layer = RescoringSettings(folds=5, bits=10, passes=1, width=0)
+    model, report = train(trees, replace(COUNTS, rescoring=layer))
+    assert report.sizes["trees"] == report.rescoring["trees"] == 1000
+    assert report.held_out["trees"] == 200
+    assert charted == [np.flatnonzero(~last).tolist(), list(range(1000))]
+    assert model.calibration is not None
+    assert model.calibration.apply([1 / 8])[0] == pytest.approx(0.4)
+    few, _ = train(trees, replace(COUNTS, held_out=FEWEST - 1, rescoring=layer))
+    assert few.calibration is few.rescored_calibration is None
+    alone, _ = train(trees, replace(COUNTS, held_out=0))
+    for one in (model, few):
+        np.testing.assert_array_equal(one.coarse.parent, alone.coarse.parent)
+
+
+def test_trees_are_spread_over_those_to_choose_from() -> None:
+    assert spread(np.arange(10, 20), 4).tolist() == [10, 12, 15, 17]
+    assert spread(np.arange(3), 5).tolist() == [0, 1, 2]
+    assert spread(np.arange(0), 5).tolist() == []
 
 
 def test_a_source_counts_as_often_as_its_emphasis_says(tmp_path: Path) -> None:

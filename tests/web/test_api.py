@@ -419,6 +419,26 @@ def test_large_answers_are_compressed_for_who_asks(client: TestClient) -> None:
     assert int(small.headers["content-length"]) * 4 < int(plain.headers["content-length"])
 
 
+@pytest.mark.parametrize(
+    ("accepted", "compressed"),
+    [
+        ("br, GZip;q=0.5", True),
+        ("gzip ; q=1", True),
+        ("gzip;q=0", False),
+        ("gzip; q=0.000, br", False),
+        ("x-gzip", False),
+        ("", False),
+    ],
+)
+def test_compression_follows_the_weights_of_the_client(
+    client: TestClient, accepted: str, compressed: bool
+) -> None:
+    request = {"sentences": ["The dog saw a cat."] * 20}
+    answer = client.post("/v1/parse", json=request, headers={"accept-encoding": accepted})
+    assert answer.status_code == 200
+    assert ("content-encoding" in answer.headers) is compressed
+
+
 def test_bodies_may_be_compressed_within_the_limit(serve: Serve) -> None:
     headers = {"content-type": "application/json", "content-encoding": "gzip"}
     with serve(max_body_bytes=1000) as client:

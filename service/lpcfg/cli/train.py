@@ -68,14 +68,15 @@ def _words(
     reference = model or (default if default in known else None)
     if reference is None:
         return Words()
-    layer = from_bundle(load(reference, settings.model_store)).rescoring
+    stored = load(reference, settings.model_store)
+    layer = from_bundle(stored).rescoring
     vectors = layer.vectors if layer is not None else None
     if vectors is None and model is not None:
         raise typer.BadParameter(
             f"expected a model with vectors of words in --words, got {model}, which has none: "
             "name another, or give --text"
         )
-    return Words(vectors=vectors)
+    return Words(vectors=vectors, model=str(stored.reference))
 
 
 def train(

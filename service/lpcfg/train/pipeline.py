@@ -13,7 +13,7 @@ from lpcfg.engine.rescoring.layer import Vectors
 from lpcfg.errors import TrainingError
 from lpcfg.evaluation.run import Examined, calibration_facts, examine
 from lpcfg.grammar.lexicon import Lexicon
-from lpcfg.grammar.tables import Grammar, Tables
+from lpcfg.grammar.tables import Grammar, Longs, Tables
 from lpcfg.grammar.tagging import TagModel
 from lpcfg.models.model import Fallback, Model, fallback_grammar, from_bundle, to_bundle
 from lpcfg.models.store.versions import Reference, check_publishable, publish
@@ -25,7 +25,7 @@ from lpcfg.train import tagger
 from lpcfg.train.config import TrainingConfig
 from lpcfg.train.data import context
 from lpcfg.train.data.examples import Examples
-from lpcfg.train.data.folds import HeldOut, held_out, split, warning_of
+from lpcfg.train.data.folds import HeldOut, held_out, restored, split, spread, warning_of
 from lpcfg.train.data.treebank import (
     Forest,
     forest_of,
@@ -63,12 +63,13 @@ Sources = Source | Sequence[Source]
 class Words:
     """The source of word vectors for the rescoring layer.
 
-    It is another model, or files of raw text to learn them from together with the treebank's own
-    words.
+    It is another model with its name, or files of raw text to learn them from together with the
+    treebank's own words.
     """
 
     texts: Sequence[Path] = ()
     vectors: Vectors | None = None
+    model: str = ""
 
 
 def train_and_publish(
@@ -191,38 +192,55 @@ class _Run:
 
     def model(self, folder: Path) -> tuple[Examples, Model, list[Facts]]:
         """Learn the model. Charts of its rescoring layer are spilled into a folder."""
+        held = held_out(self._forest, self._config.held_out, self._gold)
+        rehearses = bool(held.any()) and not self._config.chooses_steps
+        trees = np.arange(len(held)) if rehearses else np.flatnonzero(~held)
+        layers = self._layers(trees, folder)
+        if layers is not None and rehearses:
+            return self._rehearsed(layers)
+        return self._held_apart(layers)
+
+    def _held_apart(self, layers: LayerTraining | None) -> tuple[Examples, Model, list[Facts]]:
+        """Learn a model from all trees but those held out, which tell how sure it may be."""
         config, forest, stages = self._config, self._forest, self._stages
         learned, trees = split(forest, config.held_out, self._gold)
         examples, model, facts = self._learned(learned, trees, stages)
         held = HeldOut(trees, model, self._workers)
         model = replace(model, weights=held.weights(model.members, stages) if trees else ())
-        again = len(trees) > SPARED * forest.n_trees and not config.chooses_steps
-        layers = self._layers(forest if again else learned, model, folder)
         if layers is not None:
+            layers.add_folds(partial(_learned_fold, config, model.weights))
             model = replace(model, rescoring=layers.layer())
         if trees:
-            model = replace(self._calibrated(model, held), usual=usual_of(model, trees))
-        if again:
-            unseen = np.flatnonzero(held_out(forest, config.held_out, self._gold))
-            if layers is not None:
-                layers.add_unseen(model, unseen)
-                model = replace(model, rescoring=layers.layer())
+            model = self._calibrated(model, held)
+        if len(trees) > SPARED * forest.n_trees and not config.chooses_steps:
             examples, final, facts = self._learned(forest, (), stages.under("all trees"))
-            kept = ("weights", "calibration", "usual", "rescoring", "rescored_calibration")
-            model = replace(final, **{name: getattr(model, name) for name in kept})
+            model = _with_maps(final, model)
         return examples, model, facts
+
+    def _rehearsed(self, layers: LayerTraining) -> tuple[Examples, Model, list[Facts]]:
+        """Learn a model from all trees. One that has not seen the last fold tells how sure it may
+        be.
+        """
+        config, forest, stages = self._config, self._forest, self._stages
+        unseen = layers.last_fold
+        rest = part_of(forest, np.setdiff1d(np.arange(forest.n_trees), unseen))
+        _, rehearsal, _ = self._learned(rest, (), stages.under("rehearsal"))
+        held = HeldOut(restored(forest, spread(unseen, config.held_out)), rehearsal, self._workers)
+        rehearsal = replace(rehearsal, weights=held.weights(rehearsal.members, stages))
+        layers.add_folds(partial(_learned_fold, config, rehearsal.weights), rehearsal)
+        rehearsal = replace(rehearsal, rescoring=layers.layer(but_last=True))
+        examples, model, facts = self._learned(forest, (), stages)
+        model = _with_maps(model, self._calibrated(rehearsal, held))
+        return examples, replace(model, rescoring=layers.layer()), facts
 
     def _learned(
         self, forest: Forest, held: Sequence[Tree], stages: Stages
     ) -> tuple[Examples, Model, list[Facts]]:
         return _learned(forest, self._config, held, self._workers, self._scheduler, stages)
 
-    def _layers(self, forest: Forest, model: Model, folder: Path) -> LayerTraining | None:
-        """Start the layer's training with jackknifed charts; None if there is to be no layer."""
-        settings, config = self._config.rescoring, self._config
-        trees = np.arange(forest.n_trees)
-        if forest is self._forest:
-            trees = np.flatnonzero(~held_out(forest, config.held_out, self._gold))
+    def _layers(self, trees: Longs, folder: Path) -> LayerTraining | None:
+        """Prepare to learn the layer from these trees; return None if there is to be no layer."""
+        settings, config, forest = self._config.rescoring, self._config, self._forest
         if settings is None:
             return None
         gold = trees if self._gold is None else trees[forest.source[trees] < self._gold]
@@ -233,8 +251,15 @@ class _Run:
             }
             return None
         vectors = self._words.vectors or self._learned_vectors(part_of(forest, trees), settings)
-        layers = LayerTraining(
+        self.rescoring = {
+            "trees": len(gold),
+            "words": len(vectors.words),
+            "vectors_from": self._words.model or f"the treebank and {len(self._words.texts)} texts",
+        }
+        return LayerTraining(
             forest,
+            trees,
+            gold,
             settings,
             vectors,
             folder,
@@ -243,9 +268,6 @@ class _Run:
             workers=self._workers,
             stages=self._stages,
         )
-        layers.add_folds(partial(_learned_fold, config, model.weights), trees, gold)
-        self.rescoring = {"trees": len(gold), "words": len(vectors.words)}
-        return layers
 
     def _learned_vectors(self, forest: Forest, settings: RescoringSettings) -> Vectors:
         with self._stages.stage("words") as stage:
@@ -259,7 +281,7 @@ class _Run:
             )
 
     def _calibrated(self, model: Model, held: HeldOut) -> Model:
-        """Add maps of the model's posteriors, with and without the layer."""
+        """Add maps of the model's posteriors, with and without the layer, and of its surprise."""
         plain = replace(model, rescoring=None)
         checked, raw = held.calibration(plain, self._stages)
         model = replace(model, calibration=checked.kept)
@@ -275,7 +297,13 @@ class _Run:
             facts["rescored_raw_calibration"] = raw.as_dict()
             facts["rescored_map"] = checked.as_dict()
         self.held_out = facts
-        return model
+        return replace(model, usual=usual_of(model, held.trees))
+
+
+def _with_maps(model: Model, other: Model) -> Model:
+    """Give a model what another one has learned from trees that it had not seen."""
+    names = ("weights", "calibration", "rescored_calibration", "usual")
+    return replace(model, **{name: getattr(other, name) for name in names})
 
 
 def _learned_fold(config: TrainingConfig, weights: tuple[float, ...], forest: Forest) -> Model:

@@ -41,7 +41,12 @@ _EDGE_SHARE = 0.03
 
 
 _CROWD = 400
-"""Above this number of items that end at one word, the threshold for further items rises."""
+"""Above this number of items that end at one word, the threshold for further items rises.
+
+Above it, the best sequence of items counts more and more for a threshold that is not `relative`. A
+list of 250 species had 10,000 items that end at one word and 31 million edges otherwise, and took
+half a minute.
+"""
 
 
 _ROUNDED_UP, _LEAST_SINGLE = 1.0 + 1e-6, 1e-30
@@ -94,8 +99,8 @@ class Bounds(NamedTuple):
 
     cell[i, k] is 0 (anything), 1 (nothing), or 2 + a row of `allowed`, which holds the symbols
     admitted there. Items are dropped if their estimated posterior is below `least` times that of
-    the best sequence of items over the same words; unless `relative`, this counts as 1 at most.
-    Once stopped[0] is set, nothing more is built.
+    the best sequence of items over the same words; unless `relative`, this counts as 1 at most
+    where items are few. Once stopped[0] is set, nothing more is built.
     """
 
     cell: Ints
@@ -497,8 +502,8 @@ def build_chart(rules: Rules, words: Words, left: Doubles, right: Doubles, bound
                         outlook[a] = -1.0  # below every threshold
             crowd = min(max((items - column) / _CROWD - 1.0, 0.0), 100.0)
             ahead = lead[k] / lead[i] if lead[i] > 0.0 else 1.0
-            if not bounds.relative:
-                ahead = min(ahead, 1.0)
+            if ahead > 1.0 and not bounds.relative:
+                ahead = ahead ** min(crowd, 1.0)
             least = bounds.least * ahead * 256.0**crowd
             if k == i + 1:
                 n_found, n_new = _words_found(words, i, outlook, found), 0

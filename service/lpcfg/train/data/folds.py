@@ -1,9 +1,9 @@
-"""Hold out training trees, and use them to fit calibration and member weights.
+"""Parse trees that a model has not seen, to fit calibration and member weights.
 
-The held-out trees are runs of neighbours, spread evenly over the treebank. The model never learns
-from their words, and runs are long enough that it has little of the same documents. Single trees,
-whose neighbours the rescoring layer knew, left errors of .016 on gum/dev and .018 on craft/dev.
-This costs at most a SHARE of the trees.
+Under a rescoring layer these are trees of its last fold (see `train/rescoring/jackknife.py`).
+Otherwise they are held out: runs of neighbours, spread evenly over the treebank and so long that
+the model has little of the same documents. Single trees, whose neighbours the layer knew, left
+errors of .016 on gum/dev and .018 on craft/dev. Holding out costs at most a SHARE of the trees.
 """
 
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ import numpy as np
 
 from lpcfg.evaluation.calibration import Calibration, CheckedMap, fit_checked
 from lpcfg.evaluation.run import SERVED, Examined, examine
-from lpcfg.grammar.tables import Bools, Tables
+from lpcfg.grammar.tables import Bools, Longs, Tables
 from lpcfg.models.model import Model
 from lpcfg.parsing.parser import Parser
 from lpcfg.train.data.treebank import Forest, part_of, strees_of
@@ -74,8 +74,18 @@ def split(forest: Forest, most: int, gold: int | None = None) -> tuple[Forest, t
     held = held_out(forest, most, gold)
     if not held.any():
         return forest, ()
-    trees = tuple(restore(stree) for stree in strees_of(part_of(forest, np.flatnonzero(held))))
-    return part_of(forest, np.flatnonzero(~held)), trees
+    return part_of(forest, np.flatnonzero(~held)), restored(forest, np.flatnonzero(held))
+
+
+def restored(forest: Forest, chosen: Longs) -> tuple[Tree, ...]:
+    """Return these trees of a forest as they were before binarization."""
+    return tuple(restore(stree) for stree in strees_of(part_of(forest, chosen)))
+
+
+def spread(trees: Longs, most: int) -> Longs:
+    """Choose at most so many of these trees, evenly."""
+    count = min(most, len(trees))
+    return trees[np.arange(count) * len(trees) // max(count, 1)]
 
 
 @dataclass(frozen=True, eq=False)

@@ -64,10 +64,9 @@ class Charting:
         return spill.close()
 
     def fold(self, learn: Learn, trees: Longs, fold: Ints, number: int, path: Path) -> Spilled:
-        """Return the records of a fold, under a model of all other trees of the forest."""
-        own = trees[fold == number]
-        model = learn(part_of(self._forest, np.setdiff1d(np.arange(self._forest.n_trees), own)))
-        return self.spill(model, own, path)
+        """Return the records of a fold, under a model of all other trees."""
+        model = learn(part_of(self._forest, trees[fold != number]))
+        return self.spill(model, trees[fold == number], path)
 
 
 class _Under:
@@ -108,32 +107,44 @@ def jackknife(
     trees: Longs,
     fold: Ints,
     *,
+    last: Model | None = None,
     folder: Path,
     workers: int,
     stage: Stage,
 ) -> Sequence[Spilled]:
     """Return the records of all folds, made side by side where there are workers.
 
-    Trees of fold -1 are learned from beside every fold, and have no records.
+    `last` is the model of all but the last fold, if there is one already. Trees of fold -1 are
+    learned from beside every fold, and have no records.
     """
     count = int(fold.max()) + 1
+    sizes = np.bincount(fold[fold >= 0]).tolist()
     paths = [folder / f"fold-{number}" for number in range(count)]
-    make = partial(charting.fold, learn, trees, fold)
+    tasks: list[Callable[[], Spilled]] = [
+        partial(charting.fold, learn, trees, fold, number, path)
+        for number, path in enumerate(paths)
+    ]
+    if last is not None:
+        tasks[-1] = partial(charting.spill, last, trees[fold == count - 1], paths[-1])
     done: list[Spilled] = []
     workers = min(workers, count)
     if workers == 1:
-        for number, path in enumerate(paths):
-            done.append(make(number, path))
-            stage.advance(int((fold == number).sum()))
+        for task, size in zip(tasks, sizes, strict=True):
+            done.append(task())
+            stage.advance(size)
         return done
     try:
         with processes(workers) as pool:
-            for number, spilled in enumerate(pool.map(make, range(count), paths)):
+            for spilled, size in zip(pool.map(_done, tasks), sizes, strict=True):
                 done.append(spilled)
-                stage.advance(int((fold == number).sum()))
+                stage.advance(size)
     except BrokenProcessPool as error:
         raise TrainingError(
             "expected processes that chart to the end, got one that was killed, often for want of "
             "memory: use fewer workers"
         ) from error
     return done
+
+
+def _done(task: Callable[[], Spilled]) -> Spilled:
+    return task()

@@ -1,5 +1,5 @@
-"""Train layers over one treebank. Charts are made once. They are learned from twice if held-out
-trees join them for the last layer.
+"""Train layers over one treebank. Charts are made once. They are learned from twice if one layer is
+not to know the last fold.
 """
 
 from collections.abc import Sequence
@@ -26,12 +26,16 @@ FEWEST = 100
 class LayerTraining:
     """Collects charts of a forest's trees in a folder, and learns layers from them.
 
-    `emphasis` says how often a pass visits the trees of each source, once each if not given.
+    Of the chosen trees, the gold ones have charts. A parser's own trees would teach the layer to
+    repeat what it did. `emphasis` says how often a pass visits the trees of each source, once each
+    if not given.
     """
 
     def __init__(
         self,
         forest: Forest,
+        chosen: Longs,
+        gold: Longs,
         settings: RescoringSettings,
         vectors: Vectors,
         folder: Path,
@@ -49,37 +53,39 @@ class LayerTraining:
         self._heads = head_table(forest.symbols)
         self._charting = Charting(forest, self._grammar, self._heads)
         self._times = np.asarray(emphasis, np.int32)[forest.source] if emphasis else _ones(forest)
+        self._chosen = chosen
+        self._fold = np.full(len(chosen), -1, np.int32)
+        self._fold[np.isin(chosen, gold)] = folds_of(forest, gold, settings.folds)
         self._spilled: list[Spilled] = []
 
-    def add_folds(self, learn: Learn, trees: Longs, gold: Longs) -> None:
-        """Add charts of the gold ones among these trees, each fold's under a model of all others.
+    @property
+    def last_fold(self) -> Longs:
+        """The trees of the last fold."""
+        last: Longs = self._chosen[self._fold == self._fold.max()]
+        return last
 
-        A parser's own trees have no chart: they would teach the layer to repeat what it did.
+    def add_folds(self, learn: Learn, last: Model | None = None) -> None:
+        """Add the charts of all folds, each fold's under a model of all other chosen trees.
+
+        `last` is the model of all but the last fold, if there is one already.
         """
-        fold = np.full(len(trees), -1, np.int32)
-        charted = np.isin(trees, gold)
-        fold[charted] = folds_of(self._forest, trees[charted], self._settings.folds)
-        with self._stages.stage("jackknife", len(gold)) as stage:
+        with self._stages.stage("jackknife", int((self._fold >= 0).sum())) as stage:
             self._spilled += jackknife(
                 self._charting,
                 learn,
-                trees,
-                fold,
+                self._chosen,
+                self._fold,
+                last=last,
                 folder=self._folder,
                 workers=self._workers,
                 stage=stage,
             )
 
-    def add_unseen(self, model: Model, trees: Longs) -> None:
-        """Add charts of trees that a model has not learned from."""
-        with self._stages.stage("more charts", len(trees)) as stage:
-            self._spilled.append(self._charting.spill(model, trees, self._folder / "unseen"))
-            stage.advance(len(trees))
-
-    def layer(self) -> Layer:
-        """Return the layer of all charts so far."""
+    def layer(self, *, but_last: bool = False) -> Layer:
+        """Return the layer of the charts of all folds, or of all but the last one."""
+        spilled = self._spilled[:-1] if but_last else self._spilled
         seen = np.zeros(self._forest.n_trees, np.int32)
-        trees = np.concatenate([part.trees for part in self._spilled])
+        trees = np.concatenate([part.trees for part in spilled])
         seen[trees] = self._times[trees]
         basis = Basis(
             self._forest,
@@ -91,7 +97,7 @@ class LayerTraining:
         )
         return learn_layer(
             basis,
-            self._spilled,
+            spilled,
             self._settings,
             seed=self._seed,
             workers=self._workers,

@@ -22,6 +22,7 @@ from lpcfg.web.state import service_of
 
 # This expression never backtracks, so it takes linear time.
 _STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?', re.DOTALL)
+_NEVER = re.compile(r"q=0(?:\.0*)?", re.IGNORECASE)
 _JSON_TYPE = re.compile(r"application/(?:[\w.-]+\+)?json\s*(?:;.*)?", re.IGNORECASE)
 
 
@@ -136,10 +137,19 @@ async def _expanded(stream: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
         raise InputError("expected a whole body in gzip, got the beginning of one: send all of it")
 
 
+def _accepts_gzip(request: Request) -> bool:
+    """Return True if the client names gzip, and with a weight (`q`) above 0 or none."""
+    for one in request.headers.get("accept-encoding", "").split(","):
+        coding, _, weight = one.partition(";")
+        if coding.strip().lower() == "gzip":
+            return _NEVER.fullmatch(weight.strip()) is None
+    return False
+
+
 async def _compressed(answer: Response, request: Request) -> Response:
     """Compress an answer that is worth it, off the event loop, for a client that can read it."""
     body = getattr(answer, "body", b"")
-    if len(body) >= _WORTH and "gzip" in request.headers.get("accept-encoding", ""):
+    if len(body) >= _WORTH and _accepts_gzip(request):
         answer.body = await asyncio.to_thread(gzip.compress, body, 1)
         answer.headers["content-encoding"] = "gzip"
         answer.headers["content-length"] = str(len(answer.body))
