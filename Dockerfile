@@ -23,8 +23,8 @@ RUN /opt/lpcfg/bin/python sbom.py /opt/lpcfg/sbom.cdx.json \
     && rm -rf /opt/lpcfg/lib/python3*/site-packages/pip /opt/lpcfg/lib/python3*/site-packages/pip-*
 
 # Compiled for a named processor instead of the one that builds: x86-64-v3 is every server since
-# 2015; `generic` runs anywhere, more slowly, and is the one to name for arm64. The kernels' cache knows sources by their time of
-# change, and layers keep whole seconds.
+# 2015; `generic` runs anywhere, more slowly, and is the one to name for arm64. The kernels' cache
+# knows sources by their time of change, and layers keep whole seconds.
 ARG KERNELS_FOR=x86-64-v3
 ENV NUMBA_CPU_NAME=${KERNELS_FOR} \
     NUMBA_CPU_FEATURES="" \

@@ -75,7 +75,7 @@ class TrainingConfig:
     word_classes         a file that `lpcfg words classes` wrote: the tag model then
                          knows words that the treebanks do not have
     held_out             trees to hold out for calibration, but at most one in ten; 0 leaves
-                         probabilities uncalibrated
+                         probabilities uncalibrated (under a layer, the last fold is taken)
     style                rules that bring the trees into one style, by name (see trees/style.py);
                          none leaves them as they were published
     emphasis             how often the trees of each treebank count, in the order of the treebanks;

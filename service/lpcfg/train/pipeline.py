@@ -25,7 +25,15 @@ from lpcfg.train import tagger
 from lpcfg.train.config import TrainingConfig
 from lpcfg.train.data import context
 from lpcfg.train.data.examples import Examples
-from lpcfg.train.data.folds import HeldOut, held_out, restored, split, spread, warning_of
+from lpcfg.train.data.folds import (
+    REHEARSED,
+    HeldOut,
+    held_out,
+    restored,
+    split,
+    spread,
+    warning_of,
+)
 from lpcfg.train.data.treebank import (
     Forest,
     forest_of,
@@ -225,7 +233,7 @@ class _Run:
         unseen = layers.last_fold
         rest = part_of(forest, np.setdiff1d(np.arange(forest.n_trees), unseen))
         _, rehearsal, _ = self._learned(rest, (), stages.under("rehearsal"))
-        held = HeldOut(restored(forest, spread(unseen, config.held_out)), rehearsal, self._workers)
+        held = HeldOut(restored(forest, spread(unseen, REHEARSED)), rehearsal, self._workers)
         rehearsal = replace(rehearsal, weights=held.weights(rehearsal.members, stages))
         layers.add_folds(partial(_learned_fold, config, rehearsal.weights), rehearsal)
         rehearsal = replace(rehearsal, rescoring=layers.layer(but_last=True))
