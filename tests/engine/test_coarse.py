@@ -277,6 +277,20 @@ def test_building_a_chart_stops_when_it_is_cancelled(
     assert [len(chart.symbol) > 0 for chart in built] == [True, False]
 
 
+def test_items_whose_products_might_overflow_are_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    case = random_case(np.random.default_rng(0), ["x", "x", "x"])
+    assert isinstance(coarse_of(case.coarse).prune(case.emissions, NOTHING_OUT), Pruned)
+
+    def with_large_weights(rules: Any, words: Any, *rest: Any) -> kernels.Chart:
+        return build(rules, words._replace(weight=words.weight * 1e100), *rest)
+
+    build = kernels.build_chart
+    monkeypatch.setattr(kernels, "build_chart", with_large_weights)
+    found = coarse_of(case.coarse).prune(case.emissions, NOTHING_OUT)
+    assert isinstance(found, Unfinished)
+    assert set(found.chart.end - found.chart.start) == {1}
+
+
 def test_wider_charts_of_a_long_list_have_few_items_at_a_word(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

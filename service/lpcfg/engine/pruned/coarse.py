@@ -146,8 +146,8 @@ class Coarse:
 
     def log_rules(self, chart: Chart) -> Doubles:
         """Compute log q of the rule of every edge."""
-        below = chart.inside[chart.left] * chart.inside[chart.right]
-        return np.log(chart.value / below)
+        inside = np.log(chart.inside)  # the product of two may overflow
+        return np.log(chart.value) - inside[chart.left] - inside[chart.right]
 
 
 @dataclass(frozen=True, eq=False)
