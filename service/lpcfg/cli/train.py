@@ -167,7 +167,7 @@ def train(
         typer.Option(
             metavar="P", help="How probable every constituent of an --automatic tree must be."
         ),
-    ] = 0.9,
+    ] = 0.5,
     exact: Annotated[
         bool | None, typer.Option("--exact", help="Store numbers in full precision.")
     ] = None,
