@@ -291,40 +291,38 @@ def test_items_whose_products_might_overflow_are_dropped(monkeypatch: pytest.Mon
     assert set(found.chart.end - found.chart.start) == {1}
 
 
-def test_wider_charts_of_a_long_list_have_few_items_at_a_word(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+@pytest.fixture
+def built(monkeypatch: pytest.MonkeyPatch) -> list[kernels.Chart]:
+    """Collect every chart that is built."""
+    charts: list[kernels.Chart] = []
+
+    def watched(*asked: Any) -> kernels.Chart:
+        charts.append(build(*asked))
+        return charts[-1]
+
+    build = kernels.build_chart
+    monkeypatch.setattr(kernels, "build_chart", watched)
+    return charts
+
+
+def test_wider_charts_of_a_long_list_have_few_items_at_a_word(built: list[kernels.Chart]) -> None:
     parser = Parser.load("en", Path(__file__).resolve().parents[2] / "model_store")
     words = ["Species", "were", ":"]
     for k in range(45):
         words += ["M.", ["felis", "lupi", "ursi"][k % 3], ",", str(43000 + 7 * k), ";"]
-    built: list[kernels.Chart] = []
-
-    def watched(*asked: Any) -> kernels.Chart:
-        built.append(build(*asked))
-        return built[-1]
-
-    build = kernels.build_chart
-    monkeypatch.setattr(kernels, "build_chart", watched)
     (analysis,) = parser.parse([Sentence(tuple(words))])
     assert analysis.tree is not None
     assert len(built) > 1
-    # The first 400 need no more than the others; then the threshold rises by 256 for every 400.
-    # It was 13,000 when the best sequence of items did not count.
+    # Above 400 items the threshold rises, to 256 times at 800 and 256⁴ times at 1,200. There were
+    # 13,000 items at a word when the best sequence of items did not count.
     assert max(int(np.bincount(chart.end).max()) for chart in built) < 1200
 
 
-def test_no_wider_chart_is_built_after_a_crowded_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_wider_chart_is_built_after_a_crowded_one(
+    built: list[kernels.Chart], monkeypatch: pytest.MonkeyPatch
+) -> None:
     case = random_case(np.random.default_rng(0), ["x", "x", "x"])
     without_roots = replace(case.coarse, c_one=np.zeros_like(case.coarse.c_one))
-    built: list[kernels.Chart] = []
-
-    def watched(*asked: Any) -> kernels.Chart:
-        built.append(build(*asked))
-        return built[-1]
-
-    build = kernels.build_chart
-    monkeypatch.setattr(kernels, "build_chart", watched)
     found = coarse_of(without_roots).prune(case.emissions, NOTHING_OUT)
     assert isinstance(found, Unfinished)
     assert not found.is_crowded

@@ -262,7 +262,8 @@ class _Run:
         self.rescoring = {
             "trees": len(gold),
             "words": len(vectors.words),
-            "vectors_from": self._words.model or f"the treebank and {len(self._words.texts)} texts",
+            "vectors_from": self._words.model
+            or ("the treebank and texts" if self._words.texts else "the treebank"),
         }
         return LayerTraining(
             forest,
