@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from types import SimpleNamespace
 from urllib.parse import unquote
 
 import httpx
@@ -133,8 +134,9 @@ def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     async def sleep(seconds: float) -> None:
         slept.append(seconds)
 
-    monkeypatch.setattr("time.sleep", slept.append)
-    monkeypatch.setattr("asyncio.sleep", sleep)
+    # Only for the client: a service in a thread of these tests goes on sleeping.
+    monkeypatch.setattr("lpcfg.client.time", SimpleNamespace(sleep=slept.append))
+    monkeypatch.setattr("lpcfg.client.asyncio", SimpleNamespace(sleep=sleep))
     return slept
 
 
