@@ -26,7 +26,7 @@ from lpcfg.train.estimators.registry import ESTIMATORS, Estimator, Job
 from lpcfg.train.pipeline import train
 from lpcfg.train.rescoring import run
 from lpcfg.train.rescoring.charts import Spilled
-from lpcfg.train.rescoring.estimate import Basis, learn_layer
+from lpcfg.train.rescoring.estimate import Basis, Progress, learn_layer
 from lpcfg.train.rescoring.jackknife import folds_of
 from lpcfg.train.rescoring.settings import RescoringSettings
 from lpcfg.train.stages import Stages
@@ -228,7 +228,9 @@ def test_under_a_layer_all_trees_are_learned_from(
     trees = bank(tmp_path, "".join(LOW if low else HIGH for low in order))
     charted: list[list[int]] = []
 
-    def watched(basis: Basis, spilled: Sequence[Spilled], *rest: Any, **named: Any) -> Layer:
+    def watched(
+        basis: Basis, spilled: Sequence[Spilled], *rest: Any, **named: Any
+    ) -> tuple[Layer, Progress]:
         charted.append(sorted(int(tree) for part in spilled for tree in part.trees))
         return learn_layer(basis, spilled, *rest, **named)
 
@@ -245,6 +247,35 @@ def test_under_a_layer_all_trees_are_learned_from(
     alone, _ = train(trees, replace(COUNTS, held_out=0))
     for one in (model, few):
         np.testing.assert_array_equal(one.coarse.parent, alone.coarse.parent)
+
+
+def test_the_last_layer_goes_on_from_the_first_whatever_the_workers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trees = bank(tmp_path, (HIGH + LOW) * 300)
+    learned: list[tuple[Layer, Layer]] = []
+
+    def watched(*given: Any, **named: Any) -> tuple[Layer, Progress]:
+        result = learn_layer(*given, **named)
+        learned.append((result[0], learn_layer(*given, **named | {"stages": Stages()})[0]))
+        return result
+
+    monkeypatch.setattr(run, "learn_layer", watched)
+    layer = RescoringSettings(folds=5, bits=10, passes=3, width=4, hidden_passes=2, dimensions=2)
+    reports = [
+        train(trees, replace(COUNTS, rescoring=layer), workers=workers)[1] for workers in (1, 2)
+    ]
+    for report in reports:
+        visits = [stage.items for stage in report.stages if stage.name == "rescoring layer"]
+        assert visits == [(3 + 2) * 480, (1 + 1) * 600]
+    first, last = learned[0][0], learned[1][0]
+    assert first.hidden is not None
+    assert (first.weight != last.weight).any()
+    for (one, again), (other, _) in zip(learned[:2], learned[2:], strict=True):
+        for same in (again, other):
+            np.testing.assert_array_equal(one.weight, same.weight)
+            for mine, told in zip(one.hidden or (), same.hidden or (), strict=True):
+                np.testing.assert_array_equal(mine, told)
 
 
 def test_trees_are_spread_over_those_to_choose_from() -> None:

@@ -69,7 +69,7 @@ def continue_layer(
         times = np.ones(len(charts), np.int32)
         examples = ChartExamples(charts, names, facts, times, layer.trust, kinds)
         passes = _best_passes(examples, layer.weight, fold[charts.trees] == 0, seed)
-        learned = sparse.continued(examples, SETTINGS, layer.weight, passes, seed=seed)
+        learned = sparse.continued(examples, SETTINGS, _table(layer.weight), passes, seed=seed)
         *_, weight = layer.weight, *learned
         return Continued(replace(layer, weight=rounded(weight)), len(charts), passes)
 
@@ -79,11 +79,16 @@ def _best_passes(examples: ChartExamples, weight: Singles, tried: Bools, seed: i
     rest = replace(examples, times=np.where(tried, 0, 1).astype(np.int32))
     chosen = np.flatnonzero(tried).tolist()
     losses = [sparse.loss(examples, weight, chosen)]
-    for changed in sparse.continued(rest, SETTINGS, weight, MOST_PASSES, seed=seed):
+    for changed in sparse.continued(rest, SETTINGS, _table(weight), MOST_PASSES, seed=seed):
         losses.append(sparse.loss(examples, changed, chosen))
         if losses[-1] > min(losses):
             break
     return int(np.argmin(losses))
+
+
+def _table(weight: Singles) -> Singles:
+    """Return a table to learn in: these weights, without sums of squares."""
+    return np.stack([weight, np.zeros_like(weight)], 1)
 
 
 def joined_to(own: Forest, base: Grammar) -> tuple[Forest, Grammar]:

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -13,7 +14,7 @@ from lpcfg.engine.rescoring.hidden import Hidden
 from lpcfg.engine.rescoring.layer import Layer, Vectors, WordFacts, suffix
 from lpcfg.engine.rescoring.levels import rounded
 from lpcfg.engine.rescoring.names import HeadTable, Rows, names_of
-from lpcfg.grammar.tables import Grammar, Ints, Longs, Singles
+from lpcfg.grammar.tables import Grammar, Ints, Longs
 from lpcfg.train.data.treebank import Forest
 from lpcfg.train.rescoring import hidden, sparse
 from lpcfg.train.rescoring.charts import Charts, Spilled
@@ -43,17 +44,26 @@ class Basis:
     times: Ints
 
 
+class Progress(NamedTuple):
+    """How far both parts have come."""
+
+    sparse: sparse.Progress
+    hidden: hidden.State | None
+
+
 def learn_layer(
     basis: Basis,
     spilled: Sequence[Spilled],
     settings: RescoringSettings,
     *,
+    before: Progress | None = None,
     seed: int,
     workers: int,
     stages: Stages,
-) -> Layer:
-    """Learn the layer from these charts. Its two parts are learned side by side if there are
-    workers.
+) -> tuple[Layer, Progress]:
+    """Learn the layer from these charts, or go on for one pass from where learning was before.
+
+    Its two parts are learned side by side if there are workers.
     """
     rows, ends = Rows.of(basis.grammar), frequent_suffixes(basis.forest, SUFFIXES)
     facts = WordFacts(basis.frequent, ends, basis.vectors).of(basis.forest.words)
@@ -64,34 +74,40 @@ def learn_layer(
             charts, names_of(basis.grammar), facts, times, settings.trust, kinds
         )
 
-        def sparse_part() -> Singles:
+        def sparse_part() -> sparse.Progress:
             how = sparse.SparseSettings(bits=settings.bits, passes=settings.passes)
-            return sparse.learn(examples, how, seed=seed, stage=stage)
+            begun = None if before is None else before.sparse
+            return sparse.learn(examples, how, before=begun, seed=seed, stage=stage)
 
-        def hidden_part() -> Hidden:
+        def hidden_part() -> hidden.State:
             how = hidden.HiddenSettings(width=settings.width, passes=settings.hidden_passes)
             learner = hidden.Learner(examples, basis.vectors, rows, basis.grammar, len(ends))
-            return learner.learn(how, seed=seed, workers=workers, stage=stage)
+            begun = None if before is None else before.hidden
+            return learner.learn(how, before=begun, seed=seed, workers=workers, stage=stage)
 
-        passes = settings.passes + (settings.hidden_passes if settings.width else 0)
+        passes = settings.passes if before is None else 1
+        if settings.width:
+            passes += settings.hidden_passes if before is None else 1
         total = passes * examples.visits
         with stages.stage("rescoring layer", total) as stage, ThreadPoolExecutor(1) as beside:
             waiting = beside.submit(sparse_part)
             if workers == 1:
                 waiting.result()
-            tables = hidden_part() if settings.width else None
-            weight = waiting.result()
-    return Layer(
+            state = hidden_part() if settings.width else None
+            reached = Progress(waiting.result(), state)
+    tables = None if state is None else state.tables
+    layer = Layer(
         frequent=basis.frequent,
         heads=basis.heads,
         rows=rows,
         trust=settings.trust,
-        weight=rounded(weight),
+        weight=rounded(reached.sparse.weight),
         hidden=None if tables is None else Hidden(*map(rounded, tables)),
         vectors=None if tables is None else basis.vectors,
         suffixes=() if tables is None else ends,
         domains=domains,
     )
+    return layer, reached
 
 
 def _kinds_of_text(

@@ -9,7 +9,7 @@ sum: numbers are the same with and without.
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 
@@ -54,7 +54,7 @@ _OFF = np.float32(-1e9)
 @dataclass(frozen=True)
 class HiddenSettings:
     """How the hidden part is learned: its width H, passes, sentences between two steps, the share
-    of units left out of a batch, AdaGrad's first rate and the share of it that the last step has;
+    of units left out of a batch, AdaGrad's first and last rates, and those of a pass that goes on;
     `start` is the sum of squares before the first step, `tables` and `outputs` the spread of
     random beginnings."""
 
@@ -62,8 +62,8 @@ class HiddenSettings:
     passes: int = 4
     batch: int = 4
     drop: float = 0.3
-    rate: float = 0.02
-    last: float = 0.2
+    rates: tuple[float, float] = (0.02, 0.004)
+    going_on: tuple[float, float] = (0.016, 0.002)
     start: float = 0.01
     tables: float = 0.05
     outputs: float = 0.03
@@ -89,23 +89,37 @@ Left = tuple[Singles, np.float32]
 _Shapes = tuple[tuple[int, ...], ...]
 
 
-class _State:
+class State:
     """Tables on their way, their sums of squares, and the gradients of both halves of a batch."""
 
-    def __init__(self, shapes: _Shapes, settings: HiddenSettings, rng: np.random.Generator) -> None:
+    def __init__(
+        self, tables: Hidden, squares: Hidden, drop: float, rng: np.random.Generator
+    ) -> None:
+        self.tables, self._squares = tables, squares
+        self.halves: tuple[Out, Out] = no_gradient(tables), no_gradient(tables)
+        self._stay, self._rng = 1 - drop, rng
+        self._leave_out()
+
+    @classmethod
+    def begun(cls, shapes: _Shapes, settings: HiddenSettings, rng: np.random.Generator) -> Self:
+        """Begin with random tables of these shapes."""
         one, out = settings.tables, settings.outputs
         spreads = (one, one / 2, one / 10, one, out, out)
-        self.tables = Hidden(
+        tables = Hidden(
             *(
                 (rng.standard_normal(shape) * spread).astype(np.float32)
                 for shape, spread in zip(shapes, spreads, strict=True)
             )
         )
-        self.tables.label[-1] = self.tables.rule[-1] = 0.0  # of unknown names
-        self._squares = Hidden(*(np.full_like(table, settings.start) for table in self.tables))
-        self.halves: tuple[Out, Out] = no_gradient(self.tables), no_gradient(self.tables)
-        self._stay, self._rng = 1 - settings.drop, rng
-        self._leave_out()
+        tables.label[-1] = tables.rule[-1] = 0.0  # of unknown names
+        squares = Hidden(*(np.full_like(table, settings.start) for table in tables))
+        return cls(tables, squares, settings.drop, rng)
+
+    def copied(self, rng: np.random.Generator) -> Self:
+        """Return a copy to go on with."""
+        both = self.tables, self._squares
+        tables, squares = (Hidden(*(table.copy() for table in one)) for one in both)
+        return type(self)(tables, squares, 1 - self._stay, rng)
 
     def _leave_out(self) -> None:
         """Choose units to leave out, and let the others weigh more, as all will in the end."""
@@ -137,25 +151,40 @@ class Learner:
         self._rows = rows.labels_of(grammar), rows.rules_of(grammar)
         self._sizes = len(rows.tags) + 1, suffixes + 1, len(rows.labels) + 1, len(rows.rules) + 1
 
-    def learn(self, settings: HiddenSettings, *, seed: int, workers: int, stage: Stage) -> Hidden:
-        """Return the tables of the hidden part."""
+    def learn(
+        self,
+        settings: HiddenSettings,
+        *,
+        seed: int,
+        workers: int,
+        stage: Stage,
+        before: State | None = None,
+    ) -> State:
+        """Learn the tables of the hidden part, or go on for one pass from where learning was
+        before.
+        """
         rng = np.random.default_rng(seed)
-        state = _State(self._shapes(settings), settings, rng)
-        done, total = 0, settings.passes * self._examples.visits
+        if before is None:
+            passes, (first, last) = settings.passes, settings.rates
+            state = State.begun(self._shapes(settings), settings, rng)
+        else:
+            passes, (first, last) = 1, settings.going_on
+            state = before.copied(rng)
+        done, total = 0, passes * self._examples.visits
         with ThreadPoolExecutor(1) as beside:
-            for _ in range(settings.passes):
+            for _ in range(passes):
                 order = self._examples.order(rng)
-                for first in range(0, len(order), settings.batch):
-                    batch = order[first : first + settings.batch]
+                for at in range(0, len(order), settings.batch):
+                    batch = order[at : at + settings.batch]
                     waiting = beside.submit(self._add, batch[1::2], state, state.halves[1])
                     if workers == 1:
                         waiting.result()
                     self._add(batch[::2], state, state.halves[0])
                     waiting.result()
                     done += len(batch)
-                    state.step(settings.rate * (1 - (1 - settings.last) * done / total))
+                    state.step(first + (last - first) * done / total)
                     stage.advance(len(batch))
-        return state.tables
+        return state
 
     def _shapes(self, settings: HiddenSettings) -> "_Shapes":
         tags, suffixes, labels, rules = self._sizes
@@ -169,7 +198,7 @@ class Learner:
             (rules, settings.width),
         )
 
-    def _add(self, half: Sequence[int], state: "_State", out: Out) -> None:
+    def _add(self, half: Sequence[int], state: State, out: Out) -> None:
         """Add the gradient of some sentences."""
         facts, trust = self._examples.facts, np.float32(self._examples.trust)
         for at in half:

@@ -7,6 +7,7 @@ the average of those after every pass from the second on.
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,36 +42,68 @@ class SparseSettings:
     least: int = 2
 
 
-def learn(examples: ChartExamples, settings: SparseSettings, *, seed: int, stage: Stage) -> Singles:
-    """Return the weights of the sparse part: the average after every pass from the second on."""
+class Progress(NamedTuple):
+    """How far the sparse part has come.
+
+    table[s] = (weight, sum of squares); total is the sum of the weights after `passes` passes.
+    """
+
+    table: Singles
+    total: Singles
+    passes: int
+
+    @property
+    def weight(self) -> Singles:
+        """The average of the weights after these passes."""
+        return self.total / np.float32(self.passes)
+
+
+def learn(
+    examples: ChartExamples,
+    settings: SparseSettings,
+    *,
+    seed: int,
+    stage: Stage,
+    before: Progress | None = None,
+) -> Progress:
+    """Learn the weights of the sparse part, or go on for one pass from where learning was before.
+
+    Their average is that after every pass from the second on.
+    """
     size = 1 << settings.bits
-    total, passes = np.zeros(size, np.float32), 0
-    none, many = np.zeros(size, np.float32), settings.passes
-    learned = continued(examples, settings, none, many, seed=seed, advance=stage.advance)
+    if before is None:
+        table, total, done = np.zeros((size, 2), np.float32), np.zeros(size, np.float32), 0
+        passes, left_out = settings.passes, 1 if settings.passes > 1 else 0
+    else:
+        table, total, done = before.table.copy(), before.total.copy(), before.passes
+        passes, left_out = 1, 0
+    learned = continued(examples, settings, table, passes, seed=seed, advance=stage.advance)
     for number, weight in enumerate(learned):
-        if number > 0 or many == 1:
+        if number >= left_out:
             total += weight
-            passes += 1
-    return total / np.float32(passes)
+            done += 1
+    return Progress(table, total, done)
 
 
 def continued(
     examples: ChartExamples,
     settings: SparseSettings,
-    weight: Singles,
+    table: Singles,
     passes: int,
     *,
     seed: int,
     advance: Callable[[], None] = lambda: None,
 ) -> Iterator[Singles]:
-    """Yield the weights after every pass, going on from these."""
+    """Yield the weights after every pass, going on from table[s] = (weight, sum of squares), which
+    changes.
+    """
     names = examples.names
-    counts = np.zeros(len(weight), np.uint8)
+    counts = np.zeros(len(table), np.uint8)
     for at in np.flatnonzero(examples.times).tolist():
         record, coded = examples.sparse(at)
         count_slots(record.chart, (coded, record.view.head), names, record.target, counts)
-    table = np.stack([weight, (counts >= settings.least) | (weight != 0)], 1)
-    table = table.astype(np.float32)
+    chosen = (counts >= settings.least) | (table[:, 0] != 0)
+    np.maximum(table[:, 1], chosen, out=table[:, 1])
     step = settings.rate, settings.decay
     rng = np.random.default_rng(seed)
     for _ in range(passes):
