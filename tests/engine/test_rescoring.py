@@ -172,11 +172,11 @@ def test_a_kind_of_text_is_guessed_only_where_it_is_sure() -> None:
     for kind, word in enumerate(["gene", "lol"]):
         weight[slots(facts.of([word]), len(weight) - 1)[:FACTS], kind] += 1  # no pairs
     domains = Domains(("abstracts", "chat"), weight)
-    assert domains.code(facts.of(["gene", "the"])) == code_of("abstracts")
-    assert domains.code(facts.of(["lol", "the"])) == code_of("chat")
-    assert domains.code(facts.of(["gene", "lol", "the"])) == 0
-    assert code_of("abstracts") != code_of("chat") != 0
-    assert replace(domains, names=("abstracts", "")).code(facts.of(["lol", "the"])) == 0
+    assert domains.guess(facts.of(["gene", "the"])) == "abstracts"
+    assert domains.guess(facts.of(["lol", "the"])) == "chat"
+    assert domains.guess(facts.of(["gene", "lol", "the"])) == ""
+    assert code_of("abstracts") != code_of("chat") != code_of("") == 0
+    assert replace(domains, names=("abstracts", "")).guess(facts.of(["lol", "the"])) == ""
 
 
 def test_weights_of_kinds_that_do_not_fit_are_refused() -> None:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lpcfg.errors import GrammarError, InputError
-from lpcfg.evaluation.calibration import Bin, calibration, fit_checked, fit_monotone
+from lpcfg.evaluation.calibration import Bin, Items, calibration, fit_checked, fit_monotone
 from lpcfg.models.calibration_map import MonotoneMap
 
 PROBABILITY = st.floats(0, 1) | st.sampled_from([0.0, 0.05, 0.5, 1.0])
@@ -196,6 +196,26 @@ def test_a_checked_map_is_fitted_to_both_halves_if_it_helps_each() -> None:
     assert checked.mapped_error < 0.02 < 0.1 < checked.raw_error
     together = fit_monotone(*(np.concatenate(part) for part in zip(first, second, strict=True)))
     assert checked.kept == together
+
+
+def test_a_map_of_a_kind_is_kept_where_it_is_better_than_the_common_one() -> None:
+    generator = np.random.default_rng(2)
+
+    def items(power: float) -> Items:
+        stated = generator.random(20_000)
+        return stated, generator.random(20_000) < stated**power
+
+    def joined(one: Items, other: Items) -> Items:
+        return np.concatenate([one[0], other[0]]), np.concatenate([one[1], other[1]])
+
+    first, second, rest = items(3), items(3), items(1)
+    wide = joined(first, rest), joined(second, rest)
+    kept = fit_checked(first, second, instead_of=wide)
+    assert kept.kept == fit_monotone(*joined(first, second))
+    # p³ is .25 below p on average; the common map, of p and p³ alike, leaves half of that
+    assert kept.raw_error == pytest.approx(0.125, abs=0.01)  # three standard errors of shares
+    # the common map is its own map, so that it needs no other
+    assert fit_checked(first, second, instead_of=(first, second)).kept is None
 
 
 def test_probabilities_that_are_true_need_no_map() -> None:

@@ -74,7 +74,8 @@ def trained() -> tuple[Model, Mapping[str, Any]]:
     tagger = replace(model.tagger, classes={"rain": 3, "00": 0})
     layer = replace(random_layer(model.grammar), frequent=model.lexicon.seen_at_least(FREQUENT))
     model = replace(model, calibration=line, weights=weights, usual=usual, tagger=tagger)
-    model = replace(model, rescoring=layer, rescored_calibration=line)
+    kinds = {"": line, "letters": MonotoneMap((0.0, 0.5, 1.0), (0.0, 0.25, 1.0))}
+    model = replace(model, rescoring=layer, rescored_calibration=line, kind_calibrations=kinds)
     return model, json.loads(json.dumps(report.as_json()))
 
 
@@ -123,7 +124,8 @@ def test_the_page_names_every_fact() -> None:
     told = documented("`facts` of the manifest")
     assert names <= told
     maps = "raw_calibration", "map", "rescored_raw_calibration", "rescored_map"
-    held_out = {f"held_out.{name}" for name in ("trees", "weights", *maps)}
+    kinds = "rescored_maps_of_kinds"
+    held_out = {f"held_out.{name}" for name in ("trees", "weights", *maps, kinds)}
     layer = {"rescoring", "rescoring.trees", "rescoring.words"}
     apart = {"dev", "members", "stages", "members.singular_values", *held_out, *layer}
     assert told - names <= apart

@@ -7,6 +7,7 @@ import pytest
 
 from lpcfg.cancel import Stop
 from lpcfg.errors import DeadlineError
+from lpcfg.models.calibration_map import MonotoneMap
 from lpcfg.parsing.parser import FRAGMENT, Parser
 from lpcfg.parsing.results import Analysis, Constraint, Options, Sentence
 from lpcfg.trees.brackets import write
@@ -52,6 +53,23 @@ def test_constraints_hold_in_every_rescored_parse(span: tuple[int, int]) -> None
     assert analysis.status == "parsed"
     for told in analysis.parses:
         assert span in {(one.start, one.end) for one in told.constituents}
+
+
+def test_the_map_of_the_kind_of_text_goes_before_the_common_one() -> None:
+    model, kind = parser().model, "letters"  # as random weights guess
+    (raw,) = parser().analyse([Sentence(WORDS)])
+    quarter, half = (MonotoneMap((0, 1), (0, share)) for share in (0.25, 0.5))
+
+    def served(**maps: object) -> float:
+        parser = Parser(replace(model, **maps))  # type: ignore[arg-type]
+        (found,) = parser.analyse([Sentence(WORDS)])
+        return found.parses[0].constituents[0].probability
+
+    top = raw.parses[0].constituents[0].probability
+    assert served(rescored_calibration=half) == pytest.approx(top / 2)
+    both = {"rescored_calibration": half, "kind_calibrations": {kind: quarter}}
+    assert served(**both) == pytest.approx(top / 4)
+    assert served(**both | {"kind_calibrations": {"another": quarter}}) == pytest.approx(top / 2)
 
 
 def test_the_default_objective_depends_on_who_decides() -> None:

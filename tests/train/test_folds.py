@@ -117,7 +117,7 @@ def test_the_map_gives_the_share_of_right_held_out_spans(tmp_path: Path) -> None
     model, _ = train(bank(tmp_path, 9 * HIGH + LOW), COUNTS)
     held = HeldOut([parse_tree(HIGH)] * 60 + [parse_tree(LOW)] * 40, model, workers=2)
     stages = Stages()
-    checked, before = held.calibration(model, stages)
+    checked, _, before = held.calibration(model, stages)
     assert checked.kept is not None
     assert checked.kept.apply([0.1, 1.0]).tolist() == pytest.approx([0.4, 1.0])
     # both halves have 40 % of LOW, so that the map of one is right for the other
@@ -137,7 +137,7 @@ def test_a_map_that_makes_unseen_trees_worse_is_left_out(tmp_path: Path) -> None
     model, _ = train(bank(tmp_path, 5 * HIGH + 5 * LOW), COUNTS)
     pairs = [(HIGH, LOW)] * 45 + [(LOW, HIGH)] * 5
     held = HeldOut([parse_tree(one) for pair in pairs for one in pair], model, workers=1)
-    checked, before = held.calibration(model, Stages())
+    checked, _, before = held.calibration(model, Stages())
     assert checked.kept is None
     assert checked.raw_error == pytest.approx(0.4 / 3)
     assert checked.mapped_error == pytest.approx(0.8 / 3)
@@ -221,11 +221,8 @@ def test_members_finally_learn_from_all_trees_if_many_are_held_out(tmp_path: Pat
 def test_under_a_layer_all_trees_are_learned_from(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    forest = read_forest(bank(tmp_path, HIGH * 1000))
-    last = folds_of(forest, np.arange(1000), 5) == 4
-    # Of the 200 trees of the last fold 40 % are LOW, of the others one in eight.
-    order = np.where(last, np.cumsum(last) % 5 < 2, np.cumsum(~last) % 8 == 0)
-    trees = bank(tmp_path, "".join(LOW if low else HIGH for low in order))
+    trees = bank(tmp_path, drifting(tmp_path, 1000))
+    last = folds_of(read_forest(trees), np.arange(1000), 5) == 4
     charted: list[list[int]] = []
 
     def watched(
@@ -278,10 +275,50 @@ def test_the_last_layer_goes_on_from_the_first_whatever_the_workers(
                 np.testing.assert_array_equal(mine, told)
 
 
+def drifting(folder: Path, count: int, every: int = 8, late: int = 2) -> str:
+    """Make trees. Of the last of five folds, so many in five are LOW; elsewhere it is one in
+    `every`.
+    """
+    forest = read_forest(bank(folder, HIGH * count))
+    last = folds_of(forest, np.arange(count), 5) == 4
+    low = np.where(last, np.cumsum(last) % 5 < late, np.cumsum(~last) % every == 0)
+    return "".join(LOW if one else HIGH for one in low)
+
+
+def test_kinds_of_text_have_maps_of_their_own_where_these_are_truer(tmp_path: Path) -> None:
+    letters = drifting(tmp_path, 500, every=2, late=4).translate(str.maketrans("abcd", "efgh"))
+    kinds = {"articles": drifting(tmp_path, 500, every=2), "letters": letters}
+    sources = [bank(tmp_path / name, text) for name, text in kinds.items()]
+    layer = RescoringSettings(folds=5, bits=10, passes=1, width=0, domains=tuple(kinds))
+    model, report = train(sources, replace(COUNTS, rescoring=layer))
+    told = report.held_out["rescored_maps_of_kinds"]
+    assert isinstance(told, dict)
+    assert {kind: one["kept"] for kind, one in told.items()} == {
+        "none": False,
+        "articles": True,
+        "letters": True,
+    }
+    # The layer thinks LOW rarer among letters than among articles. It is the other way round, so
+    # that a common map that never decreases can only give the mean of both, .6.
+    assert model.rescored_calibration is not None
+    assert 0.6 in model.rescored_calibration.outputs
+    assert 0.4 in model.kind_calibrations["articles"].outputs
+    assert 0.8 in model.kind_calibrations["letters"].outputs
+
+
 def test_trees_are_spread_over_those_to_choose_from() -> None:
-    assert spread(np.arange(10, 20), 4).tolist() == [10, 12, 15, 17]
-    assert spread(np.arange(3), 5).tolist() == [0, 1, 2]
-    assert spread(np.arange(0), 5).tolist() == []
+    one = np.zeros(10, np.int32)
+    assert spread(np.arange(10, 20), one, 4).tolist() == [10, 12, 15, 17]
+    assert spread(np.arange(3), one[:3], 5).tolist() == [0, 1, 2]
+    assert spread(np.arange(0), one[:0], 5).tolist() == []
+
+
+def test_every_source_gives_as_many_trees_where_it_has_them() -> None:
+    source = np.array([2] * 10 + [0] * 3 + [1] * 20)
+    chosen = spread(np.arange(33), source, 15)
+    assert np.bincount(source[chosen]).tolist() == [3, 6, 6]
+    assert chosen.tolist() == sorted(set(chosen.tolist()))
+    assert len(spread(np.arange(33), source, 40)) == 33
 
 
 def test_a_source_counts_as_often_as_its_emphasis_says(tmp_path: Path) -> None:

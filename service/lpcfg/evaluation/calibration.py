@@ -129,8 +129,8 @@ def fit_monotone(
 class CheckedMap:
     """A map fitted to all items, if maps fitted to one half of them lower the error on the other.
 
-    The errors are those of both halves, weighted by their items: without a map, and with the map of
-    the other half. They are None if a half has no items, because then nothing can be checked.
+    The errors are those of both halves, weighted by their items: without this map, and with the map
+    of the other half. They are None if a half has no items, because then nothing can be checked.
     """
 
     kept: MonotoneMap | None
@@ -145,19 +145,33 @@ class CheckedMap:
         }
 
 
+Items = tuple[Doubles, Bools]
+"""Probabilities, and whether they came true."""
+
+
 def fit_checked(
-    first: tuple[Doubles, Bools], second: tuple[Doubles, Bools], *, threshold: float = 0.05
+    first: Items,
+    second: Items,
+    *,
+    instead_of: tuple[Items, Items] | None = None,
+    threshold: float = 0.05,
 ) -> CheckedMap:
     """Fit a map to the probabilities and truths of two halves, and keep it only if it helps.
 
     Each half is mapped as the other half suggests. A map that does not lower the calibration error
-    of items it has not seen would make probabilities worse than they are.
+    of items it has not seen would make probabilities worse than they are. With `instead_of`, two
+    halves of more items, it must leave a lower error than a map fitted to these.
     """
     if not (len(first[0]) and len(second[0])):
         return CheckedMap(None, None, None)
     raw, mapped = [], []
-    for (stated, correct), other in ((first, second), (second, first)):
-        raw.append(calibration(stated, correct, threshold=threshold))
+    wide_first, wide_second = instead_of or (None, None)
+    for (stated, correct), other, wide in (
+        (first, second, wide_second),
+        (second, first, wide_first),
+    ):
+        without = stated if wide is None else fit_monotone(*wide).apply(stated)
+        raw.append(calibration(without, correct, threshold=threshold))
         lifted = fit_monotone(*other).apply(stated)
         mapped.append(calibration(lifted, correct, threshold=threshold))
     before, after = _mean_error(raw), _mean_error(mapped)

@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any, Literal, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lpcfg.evaluation.brackets import Evaluation, evaluate, render
 from lpcfg.evaluation.calibration import Calibration, calibration
@@ -26,6 +27,7 @@ from lpcfg.trees.tree import Tree
 Progress = Callable[[str, int, int], None]
 Tags = Literal["predicted", "gold"]
 T = TypeVar("T")
+Kinds = NDArray[np.str_]
 
 SERVED = 0.05
 """Spans with at least this probability count in the calibration error."""
@@ -39,7 +41,8 @@ class Examined:
     """The results for the words of gold trees: a tree or None for each, and labelled spans.
 
     The spans are those of all charts, not only of the trees: their probabilities before and after
-    the model's calibration map, and whether the gold tree has them. `seconds` is CPU time of
+    the model's calibration map, whether the gold tree has them, and the kind of text that the
+    rescoring layer took their sentence for ("" for none). `seconds` is CPU time of
     parsing alone. `partial` counts sentences whose tree is pieces side by side, `negative` those
     whose p(x) is negative in one of the model's members; `clipped_mass` is a sum over sentences.
     """
@@ -48,6 +51,7 @@ class Examined:
     raw: Doubles
     served: Doubles
     correct: Bools
+    kind: Kinds
     seconds: float
     partial: int
     negative: int
@@ -61,6 +65,7 @@ class Examined:
             raw=np.concatenate([part.raw for part in parts]),
             served=np.concatenate([part.served for part in parts]),
             correct=np.concatenate([part.correct for part in parts]),
+            kind=np.concatenate([part.kind for part in parts]),
             seconds=sum(part.seconds for part in parts),
             partial=sum(part.partial for part in parts),
             negative=sum(part.negative for part in parts),
@@ -172,13 +177,15 @@ def _examined_tree(parser: Parser, tags: Tags, options: Options, gold: Tree) -> 
     start = time.thread_time()
     found = parser.examine(sentence, options)
     seconds = time.thread_time() - start
-    raw, served, correct = _spans(found.table(), gold, sentence)
+    table = found.table()
+    raw, served, correct = _spans(table, gold, sentence)
     analysis = found.analysis
     return Examined(
         trees=(analysis.parses[0].tree if analysis.parses else None,),
         raw=raw,
         served=served,
         correct=correct,
+        kind=np.full(len(raw), "" if table is None else table.posteriors.kind),
         seconds=seconds,
         partial=int(analysis.status == "partial"),
         negative=int(analysis.negative),

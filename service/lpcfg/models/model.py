@@ -6,7 +6,7 @@ model may ask for full precision instead.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -49,7 +49,8 @@ class Model:
     model. `weights` are the members' weights; without them all members count alike. `calibration`
     maps a raw span posterior to the share of such spans that is right. `tagger` helps to choose the
     tags of words that come without one. The
-    `rescoring` layer decides over the members' charts; `rescored_calibration` maps its posteriors.
+    `rescoring` layer decides over the members' charts; `kind_calibrations` map its posteriors where
+    there is one for the kind of text, `rescored_calibration` elsewhere.
     """
 
     grammar: Grammar
@@ -65,6 +66,7 @@ class Model:
     weights: tuple[float, ...] = ()
     rescoring: Layer | None = None
     rescored_calibration: MonotoneMap | None = None
+    kind_calibrations: Mapping[str, MonotoneMap] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         given = self.weights
@@ -148,6 +150,8 @@ def to_bundle(
         tensors.update(arrays)
         if model.rescored_calibration is not None:
             of_layer["calibration"] = model.rescored_calibration.as_lists()
+        if maps := model.kind_calibrations:
+            of_layer["kind_calibrations"] = {kind: one.as_lists() for kind, one in maps.items()}
         described["rescoring"] = of_layer
     if model.tagger is not None:
         described["tagger"] = {"gamma": model.tagger.gamma}
@@ -215,6 +219,10 @@ def _model(described: dict[str, Any], tensors: Arrays) -> Model:
         weights=tuple(described.get("weights", ())),
         rescoring=layer_of(of_layer, tensors, grammar, lexicon) if of_layer else None,
         rescored_calibration=_map(of_layer.get("calibration")),
+        kind_calibrations={
+            kind: MonotoneMap.from_lists(lists)
+            for kind, lists in of_layer.get("kind_calibrations", {}).items()
+        },
     )
 
 

@@ -163,10 +163,25 @@ class Parts:
     def number_lists(self, name: str, *, least: int) -> list[list[float]]:
         """Return a list of at least so many lists of finite numbers."""
         value = self.field(name)
-        fits = isinstance(value, list | tuple) and len(value) >= least
-        if not fits or not all(map(is_number_list, value)):
+        if not _are_number_lists(value, least):
             raise self.refused(name, f"at least {least} lists of numbers", shown(value))
         return [[float(one) for one in row] for row in value]
+
+    def named_number_lists(self, name: str, *, least: int) -> None:
+        """Check that there are at least so many lists of finite numbers under every name."""
+        value = self.field(name)
+        if not isinstance(value, Mapping):
+            raise self.refused(name, "lists of numbers by name", shown(value))
+        for key, lists in value.items():
+            if not _are_number_lists(lists, least):
+                expected = f"at least {least} lists of numbers for `{key}`"
+                raise self.refused(name, expected, shown(lists))
+
+
+def _are_number_lists(value: object, least: int) -> bool:
+    if not isinstance(value, list | tuple):
+        return False
+    return len(value) >= least and all(map(is_number_list, value))
 
 
 def refused(where: str, expected: str, found: object) -> StoreError:

@@ -41,6 +41,8 @@ def check_layer(parts: Parts) -> None:
     parts.tensor(PREFIX + "weight", "I8", (None,))
     if "calibration" in parts.field("rescoring"):
         parts.number_lists(PREFIX + "calibration", least=2)
+    if "kind_calibrations" in parts.field("rescoring"):
+        parts.named_number_lists(PREFIX + "kind_calibrations", least=2)
     _check_heads(parts)
     if "domains" in parts.field("rescoring"):
         kinds = len(parts.strings(PREFIX + "domains", least=2))

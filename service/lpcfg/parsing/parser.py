@@ -289,7 +289,10 @@ class Parser:
 
     def _calibration(self, found: Posteriors) -> MonotoneMap | None:
         """Return the calibration map that was fitted to such posteriors."""
-        return self.model.rescored_calibration if found.rescored else self.model.calibration
+        model = self.model
+        if not found.rescored:
+            return model.calibration
+        return model.kind_calibrations.get(found.kind, model.rescored_calibration)
 
     def _pruned(self, sentence: Sentence, stop: Stop) -> _Charted | Analysis:
         """Build the chart of the first grammar that spans the sentence, or glue pieces."""

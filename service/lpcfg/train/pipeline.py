@@ -231,9 +231,10 @@ class _Run:
         """
         config, forest, stages = self._config, self._forest, self._stages
         unseen = layers.last_fold
+        parsed = spread(unseen, forest.source[unseen], REHEARSED)
         rest = part_of(forest, np.setdiff1d(np.arange(forest.n_trees), unseen))
         _, rehearsal, _ = self._learned(rest, (), stages.under("rehearsal"))
-        held = HeldOut(restored(forest, spread(unseen, REHEARSED)), rehearsal, self._workers)
+        held = HeldOut(restored(forest, parsed), rehearsal, self._workers)
         rehearsal = replace(rehearsal, weights=held.weights(rehearsal.members, stages))
         layers.add_folds(partial(_learned_fold, config, rehearsal.weights), rehearsal)
         rehearsal = replace(rehearsal, rescoring=layers.layer(but_last=True))
@@ -292,26 +293,31 @@ class _Run:
     def _calibrated(self, model: Model, held: HeldOut) -> Model:
         """Add maps of the model's posteriors, with and without the layer, and of its surprise."""
         plain = replace(model, rescoring=None)
-        checked, raw = held.calibration(plain, self._stages)
-        model = replace(model, calibration=checked.kept)
+        maps = held.calibration(plain, self._stages)
+        model = replace(model, calibration=maps.common.kept)
         facts: dict[str, object] = {
             "trees": len(held.trees),
             "weights": model.weights,
-            "raw_calibration": raw.as_dict(),
-            "map": checked.as_dict(),
+            "raw_calibration": maps.raw.as_dict(),
+            "map": maps.common.as_dict(),
         }
         if model.rescoring is not None:
-            checked, raw = held.calibration(model, self._stages.under("rescored"))
-            model = replace(model, rescored_calibration=checked.kept)
-            facts["rescored_raw_calibration"] = raw.as_dict()
-            facts["rescored_map"] = checked.as_dict()
+            maps = held.calibration(model, self._stages.under("rescored"))
+            model = replace(
+                model, rescored_calibration=maps.common.kept, kind_calibrations=maps.kept
+            )
+            facts["rescored_raw_calibration"] = maps.raw.as_dict()
+            facts["rescored_map"] = maps.common.as_dict()
+            facts["rescored_maps_of_kinds"] = {
+                kind or "none": one.as_dict() for kind, one in maps.kinds.items()
+            }
         self.held_out = facts
         return replace(model, usual=usual_of(model, held.trees))
 
 
 def _with_maps(model: Model, other: Model) -> Model:
     """Give a model what another one has learned from trees that it had not seen."""
-    names = ("weights", "calibration", "rescored_calibration", "usual")
+    names = ("weights", "calibration", "rescored_calibration", "kind_calibrations", "usual")
     return replace(model, **{name: getattr(other, name) for name in names})
 
 

@@ -37,12 +37,12 @@ class Domains:
                 f"of two, got shape {self.weight.shape}: publish the model again"
             )
 
-    def code(self, facts: Longs) -> int:
-        """Return the code of a sentence's kind of text; 0 where it is unsure."""
+    def guess(self, facts: Longs) -> str:
+        """Return the name of a sentence's kind of text; "" where it is unsure."""
         score = scores(facts, self.weight)
         share = np.exp(score - score.max())
         best = int(share.argmax())
-        return code_of(self.names[best]) if share[best] >= SURE * share.sum() else 0
+        return self.names[best] if share[best] >= SURE * share.sum() else ""
 
 
 def code_of(name: str) -> int:

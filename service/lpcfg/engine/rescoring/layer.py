@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from lpcfg.engine.pruned.fine import Posteriors
 from lpcfg.engine.pruned.kernels import Chart
 from lpcfg.engine.rescoring import chart as charts
-from lpcfg.engine.rescoring.domains import Domains
+from lpcfg.engine.rescoring.domains import Domains, code_of
 from lpcfg.engine.rescoring.features import DOMAIN, N_CODES, PAD, TAG, sparse_scores
 from lpcfg.engine.rescoring.hidden import (
     LENGTHS,
@@ -258,16 +258,19 @@ class Rescorer:
         """Return the layer's posteriors of items and edges, in place of the tensors'."""
         chart, n = found.pruned.chart, found.pruned.length
         seen = charts.view(chart, found.item, found.edge, self._heads, n)
-        item, edge = self._scores(chart, seen, self._facts.of(words))
+        facts = self._facts.of(words)
+        kind = "" if self._layer.domains is None else self._layer.domains.guess(facts)
+        item, edge = self._scores(chart, seen, facts, code_of(kind))
         edge += np.float32(self._layer.trust) * seen.edge
         root = np.float32(self._layer.trust) * seen.root
         _, of_item, of_edge = charts.inside_outside(chart, item, edge, root, n)
-        return replace(found, item=of_item, edge=of_edge, rescored=True)
+        return replace(found, item=of_item, edge=of_edge, rescored=True, kind=kind)
 
-    def _scores(self, chart: Chart, seen: charts.View, facts: Longs) -> tuple[Singles, Singles]:
-        """Compute g of every item and edge."""
+    def _scores(
+        self, chart: Chart, seen: charts.View, facts: Longs, domain: int
+    ) -> tuple[Singles, Singles]:
+        """Compute g of every item and edge, under the code of a kind of text."""
         layer = self._layer
-        domain = 0 if layer.domains is None else layer.domains.code(facts)
         coded = padded_codes(facts, self._names.tag[seen.preterminal], domain)
         item, edge = sparse_scores(chart, (coded, seen.head), self._names, layer.weight)
         if layer.hidden is not None and self._word_rows is not None:

@@ -6,15 +6,17 @@ the model has little of the same documents. Single trees, whose neighbours the l
 errors of .016 on gum/dev and .018 on craft/dev. Holding out costs at most a SHARE of the trees.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import ceil
+from typing import NamedTuple
 
 import numpy as np
 
-from lpcfg.evaluation.calibration import Calibration, CheckedMap, fit_checked
+from lpcfg.evaluation.calibration import Calibration, CheckedMap, Items, fit_checked
 from lpcfg.evaluation.run import SERVED, Examined, examine
-from lpcfg.grammar.tables import Bools, Longs, Tables
+from lpcfg.grammar.tables import Bools, Ints, Longs, Tables
+from lpcfg.models.calibration_map import MonotoneMap
 from lpcfg.models.model import Model
 from lpcfg.parsing.parser import Parser
 from lpcfg.train.data.treebank import Forest, part_of, strees_of
@@ -37,8 +39,9 @@ gum/dev, where no member is; a LAG of 1 point gives as much, of 2 a tenth less.
 RUN = 75
 """The most neighbours that are held out in one run: a document of GUM has 40 trees."""
 REHEARSED = 4000
-"""The most trees of the last fold that are parsed. They are learned from all the same, so that more
-cost time alone: 148, 296 and 1,185 trees of GUM left errors of .013, .012 and .010 on gum/dev.
+"""The most trees of the last fold that are parsed, as many from each treebank where it has them.
+They are learned from all the same, so that more cost time alone: 148, 296 and 1,185 trees of GUM
+left errors of .013, .012 and .010 on gum/dev.
 """
 FEWEST = 50
 """The fewest trees to hold out. Fewer have under 2,000 spans, too few for a map."""
@@ -86,10 +89,34 @@ def restored(forest: Forest, chosen: Longs) -> tuple[Tree, ...]:
     return tuple(restore(stree) for stree in strees_of(part_of(forest, chosen)))
 
 
-def spread(trees: Longs, most: int) -> Longs:
-    """Choose at most so many of these trees, evenly."""
-    count = min(most, len(trees))
-    return trees[np.arange(count) * len(trees) // max(count, 1)]
+def spread(trees: Longs, source: Ints, most: int) -> Longs:
+    """Choose at most so many of these trees: evenly, and as many of every source where it has them.
+
+    source[k] is the source of the k-th tree.
+    """
+    parts = sorted((trees[source == number] for number in np.unique(source)), key=len)
+    chosen = [np.empty(0, np.int64)]
+    for done, part in enumerate(parts):
+        left = most - sum(map(len, chosen))
+        count = min(left // (len(parts) - done), len(part))
+        chosen.append(part[np.arange(count) * len(part) // max(count, 1)])
+    return np.sort(np.concatenate(chosen))
+
+
+class Maps(NamedTuple):
+    """The maps of a model's span posteriors to shares of right spans, and how far both were apart.
+
+    Those of some kinds of text are there if the rescoring layer guesses kinds.
+    """
+
+    common: CheckedMap
+    kinds: Mapping[str, CheckedMap]
+    raw: Calibration
+
+    @property
+    def kept(self) -> dict[str, MonotoneMap]:
+        """The maps of those kinds that have a better one than the common one."""
+        return {kind: one.kept for kind, one in self.kinds.items() if one.kept is not None}
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,20 +147,30 @@ class HeldOut:
                 stage.advance(1)
         return tuple(np.exp((np.array(f1) - max(f1)) / LAG).tolist())
 
-    def calibration(self, model: Model, stages: Stages) -> tuple[CheckedMap, Calibration]:
-        """Fit the map from a model's span posteriors to shares of right spans.
+    def calibration(self, model: Model, stages: Stages) -> Maps:
+        """Fit the map from a model's span posteriors to shares of right spans, and one for every
+        kind of text.
 
-        Also return how far the two were apart. Every other tree is a half: a map is kept only if
-        the map of one half makes the probabilities of the other half truer. There is none if there
-        are no spans, because all trees have one word.
+        Every other tree is a half: a map is kept only if the map of one half makes the
+        probabilities of the other half truer, and that of a kind only if it makes them truer than
+        the common one does. There is none if there are no spans, because all trees have one word.
         """
         with stages.stage("calibration", len(self.trees)) as stage:
             parser = Parser(model)
             first, second = (self._examined(parser, self.trees[k::2], stage) for k in range(2))
-        checked = fit_checked(
-            (first.raw, first.correct), (second.raw, second.correct), threshold=SERVED
-        )
-        return checked, Examined.joined([first, second]).raw_calibration
+        halves = _items(first), _items(second)
+        common = fit_checked(*halves, threshold=SERVED)
+        domains = None if model.rescoring is None else model.rescoring.domains
+        kinds = {
+            kind: fit_checked(
+                _items(first, kind),
+                _items(second, kind),
+                instead_of=halves if common.kept else None,
+                threshold=SERVED,
+            )
+            for kind in (() if domains is None else sorted({"", *domains.names}))
+        }
+        return Maps(common, kinds, Examined.joined([first, second]).raw_calibration)
 
     def _examined(self, parser: Parser, trees: Sequence[Tree], stage: Stage) -> Examined:
         before = stage.items
@@ -142,3 +179,9 @@ class HeldOut:
             stage.follow(what, before + done, total)
 
         return examine(parser, trees, workers=self.workers, progress=follow)
+
+
+def _items(found: Examined, kind: str | None = None) -> Items:
+    """Return raw probabilities and truths of spans, of all or of one kind of text."""
+    chosen = slice(None) if kind is None else found.kind == kind
+    return found.raw[chosen], found.correct[chosen]

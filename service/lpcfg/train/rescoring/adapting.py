@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from lpcfg.engine.rescoring.domains import code_of
 from lpcfg.engine.rescoring.layer import Layer, WordFacts
 from lpcfg.engine.rescoring.levels import rounded
 from lpcfg.engine.rescoring.names import names_of
@@ -117,5 +118,6 @@ def _kinds(layer: Layer, own: Forest, facts: Longs) -> Longs:
         words = own.word[own.is_leaf]
         start = np.searchsorted(np.flatnonzero(own.is_leaf), own.tree_start)
         for tree in range(own.n_trees):
-            kinds[tree] = layer.domains.code(facts[:, words[start[tree] : start[tree + 1]]])
+            own_facts = facts[:, words[start[tree] : start[tree + 1]]]
+            kinds[tree] = code_of(layer.domains.guess(own_facts))
     return kinds

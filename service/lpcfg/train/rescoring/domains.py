@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from lpcfg.compiled import compiled
-from lpcfg.engine.rescoring.domains import Domains, slots
+from lpcfg.engine.rescoring.domains import Domains, code_of, slots
 from lpcfg.engine.rescoring.levels import rounded
 from lpcfg.errors import TrainingError
 from lpcfg.grammar.tables import Ints, Longs, Singles
@@ -49,7 +49,7 @@ class Texts:
             domains = self.domains(chosen[fold != number], seed)
             for at in np.flatnonzero(fold == number).tolist():
                 words = slice(self.start[chosen[at]], self.start[chosen[at] + 1])
-                codes[at] = domains.code(self.facts[:, words])
+                codes[at] = code_of(domains.guess(self.facts[:, words]))
         return codes
 
 
