@@ -198,7 +198,7 @@ def test_a_checked_map_is_fitted_to_both_halves_if_it_helps_each() -> None:
     assert checked.kept == together
 
 
-def test_a_map_of_a_kind_is_kept_where_it_is_better_than_the_common_one() -> None:
+def test_a_kind_gets_a_map_that_is_truer_than_the_common_one() -> None:
     generator = np.random.default_rng(2)
 
     def items(power: float) -> Items:
