@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from lpcfg.cancel import Stop
 from lpcfg.engine.exact.inside_outside import inside, outside, tree_probability
+from lpcfg.engine.pruned import coarse
 from lpcfg.engine.pruned.decode import OBJECTIVES
 from lpcfg.errors import DeadlineError, InputError, Stopped
 from lpcfg.models.calibration_map import MonotoneMap
@@ -187,6 +188,12 @@ def test_a_sentence_beyond_the_marked_grammar_is_parsed_without_marks() -> None:
     assert analysis.status == "parsed"
     check_answer(BEYOND_MARKS, analysis)
     assert [token.tag for token in analysis.tokens] == ["DT", "NN", "."]
+
+
+def test_no_other_grammar_is_tried_after_a_full_chart(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert parse(BEYOND_MARKS).status == "parsed"
+    monkeypatch.setattr(coarse, "FULL", 0)
+    assert parse(BEYOND_MARKS).status == "partial"
 
 
 def test_a_sentence_beyond_every_grammar_gets_its_pieces() -> None:

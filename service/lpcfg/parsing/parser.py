@@ -320,6 +320,8 @@ class Parser:
             if isinstance(found, Pruned):
                 return _Charted(stage, found, forms)
             unfinished = stage, found
+            if found.is_full:
+                break
             # the fallback gets one try, with the widest estimates of the grammar itself
             thresholds, tries = thresholds.wider(found.widened), 1
         if sentence.constraints:

@@ -40,7 +40,7 @@ _EDGE_SHARE = 0.03
 """An edge is skipped if its estimate is below this share of what its item needs."""
 
 
-_CROWD = 400
+_CROWD = 600
 """Above this number of items that end at one word, the threshold for further items rises, and the
 best sequence of items counts more and more even if the threshold is not `relative`.
 
