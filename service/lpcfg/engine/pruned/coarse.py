@@ -51,8 +51,8 @@ CROWDED = 300_000
 1.4 s on average, and take .5 s. The F1 of the 128 sentences of craft/dev, gum/dev and mctb/dev that
 need more than one try stays as it is."""
 FULL = 10 * CROWDED
-"""Edges of a chart after which no other grammar is tried: it would find as little, in four times the
-time. A list of 400 numbers took 50 s more."""
+"""Edges of a chart after which no other grammar is tried: it would find as little, in four times
+the time. A list of 400 numbers took 50 s more."""
 
 
 @dataclass(frozen=True, eq=False)
