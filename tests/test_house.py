@@ -62,7 +62,7 @@ INSIDE = {
         {"readout", "sentences", "tree_probability", "to_json", "known"},
         {"parser"},
     ),
-    "evaluation": ({"brackets", "calibration"}, {"run", "suite"}),
+    "evaluation": ({"brackets", "calibration"}, {"run", "suite"}, {"comparison"}),
     "corpora": (
         {"forms", "folder", "tables"},
         {"pieces"},

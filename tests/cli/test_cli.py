@@ -445,6 +445,30 @@ def test_evaluate_prints_the_keys_that_scripts_rely_on(
     assert printed["failures"] == 0
 
 
+def test_compare_shows_two_models_and_how_sure_the_gain_is(
+    small_store: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["compare", "small", "small", str(SMALL), "--store", small_store]
+    assert main(command) == 0
+    shown = capsys.readouterr().out
+    assert shown.splitlines()[0].split() == ["small@1", "small@1"]
+    assert "gain in F1           +0.00, on 95 % of resamples from +0.00 to +0.00" in shown
+    assert "0 better, 0 worse, 64 alike" in shown
+    assert main([*command, "--json"]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    assert printed["models"][0]["f1"] == printed["models"][1]["f1"] > 0
+    assert (printed["gain"], printed["same"]) == (0, 64)
+
+
+def test_compare_says_when_trees_have_no_words(
+    small_store: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "traces.mrg"
+    file.write_text("(S (-NONE- *))\n", encoding="utf-8")
+    assert main(["compare", "small", "small", str(file), "--store", small_store]) == 1
+    assert f"expected trees with words in {file}, got none" in capsys.readouterr().err
+
+
 def test_the_option_lists_every_objective() -> None:
     assert tuple(Objective) == OBJECTIVES
 

@@ -15,6 +15,7 @@ import typer
 
 from lpcfg.cli import (
     bound,
+    compare,
     dep,
     evaluate,
     interrupts,
@@ -65,6 +66,7 @@ def options(
 
 app.command(epilog="Example: lpcfg train trees.mrg --name mine --dev dev.mrg")(train.train)
 app.command(epilog="Example: lpcfg evaluate en test.mrg --tags gold")(evaluate.evaluate)
+app.command(epilog="Example: lpcfg compare en mine test.mrg")(compare.compare)
 app.command(epilog="Example: echo 'The dog barked.' | lpcfg parse en --output json")(parse.parse)
 app.command(epilog="Example: lpcfg tree-probability en trees.mrg --json")(
     tree_probability.tree_probability
