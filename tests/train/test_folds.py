@@ -333,6 +333,23 @@ def test_a_source_counts_as_often_as_its_emphasis_says(tmp_path: Path) -> None:
         train([*sources, sources[0]], emphasized)
 
 
+@pytest.mark.parametrize("short", ["emphasis", "domains"])
+def test_too_short_lists_are_refused_before_charts_are_made(tmp_path: Path, short: str) -> None:
+    sources = [bank(tmp_path / name, HIGH * 50) for name in "abc"]
+    domains = ("news", "chat") if short == "domains" else ()
+    layer = RescoringSettings(folds=5, bits=10, passes=1, width=0, domains=domains)
+    emphasis = (1, 3) if short == "emphasis" else ()
+    begun: list[str] = []
+    with pytest.raises(TrainingError, match=f"in `{short}` for each of 3 treebanks, got 2"):
+        train(
+            sources,
+            replace(COUNTS, rescoring=layer, emphasis=emphasis),
+            progress=lambda stage, *_: begun.append(stage),
+        )
+    assert begun
+    assert not [stage for stage in begun if stage.startswith(("rehearsal", "jackknife"))]
+
+
 def test_trees_without_constituents_train_without_a_map(tmp_path: Path) -> None:
     model, report = train(bank(tmp_path, "(X yes) (X no)" * 500), COUNTS)
     assert model.calibration is None

@@ -5,9 +5,9 @@ analysis, the coarser fallback grammar tries. If that fails too, the answer is t
 partial analyses, with the status `partial`.
 """
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -184,10 +184,21 @@ class Parser:
         self._emit = Emitter(model.grammar, model.lexicon, model.tagger)
         members = [fine.relative(one, model.coarse, weight) for one, weight in model.weighted]
         own = model.grammar, model.coarse, model.context
-        self._stages = [_Stage(*own, model.lexicon, members, model.rescoring)]
-        if (other := model.fallback) is not None:
-            coarser = other.grammar, other.coarse, other.context
-            self._stages.append(_Stage(*coarser, model.lexicon, (), model.rescoring))
+        self._own = _Stage(*own, model.lexicon, members, model.rescoring)
+
+    @cached_property
+    def _fallback(self) -> _Stage | None:
+        """Make the stage of the fallback grammar; a sentence without an analysis needs it first."""
+        if (other := self.model.fallback) is None:
+            return None
+        coarser = other.grammar, other.coarse, other.context
+        return _Stage(*coarser, self.model.lexicon, (), self.model.rescoring)
+
+    @property
+    def _stages(self) -> Iterator[_Stage]:
+        yield self._own
+        if self._fallback is not None:
+            yield self._fallback
 
     @classmethod
     def load(cls, reference: str, store: str | Path, *, rescore: bool = True) -> "Parser":
@@ -283,7 +294,7 @@ class Parser:
         words.
         """
         found = self._pruned(sentence, Stop())
-        if isinstance(found, Analysis) or found.stage is not self._stages[0]:
+        if isinstance(found, Analysis) or found.stage is not self._own:
             return None
         return found.posteriors(rescore=False)
 
@@ -452,7 +463,7 @@ class Parser:
     def _tree_probability(self, tree: Tree, rescore: bool, stop: Stop) -> TreeProbability:
         words, tags = tree.tokens(), [leaf.label for leaf in tree.leaves()]
         sentence = Sentence(tokens=tuple(words), forms=penn_forms(words, tags))
-        own = self._stages[0]
+        own = self._own
         stree = binarize(tree, horizontal=self.model.horizontal)
         chart = tree_chart(own.grammar, stree, self._emissions(sentence))
         whole, stage = None, own

@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 
 from lpcfg.engine.rescoring.layer import Vectors
-from lpcfg.errors import TrainingError
 from lpcfg.evaluation.run import Examined, calibration_facts, examine
 from lpcfg.grammar.lexicon import Lexicon
 from lpcfg.grammar.tables import Grammar, Longs, Tables
@@ -43,6 +42,7 @@ from lpcfg.train.data.treebank import (
     part_of,
     read_forest,
     rules_of,
+    times_of,
     unmarked,
 )
 from lpcfg.train.distributed import connected, map_members
@@ -361,13 +361,7 @@ def _emphasized(forest: Forest, emphasis: Sequence[int]) -> Forest:
     """Repeat the trees of each source as often as its emphasis says."""
     if not emphasis:
         return forest
-    if forest.source.max() >= len(emphasis):
-        raise TrainingError(
-            f"expected a number in `emphasis` for each of {forest.source.max() + 1} treebanks, "
-            f"got {len(emphasis)}: give one each, in the order of the treebanks"
-        )
-    times = np.asarray(emphasis)[forest.source]
-    return part_of(forest, np.repeat(np.arange(forest.n_trees), times))
+    return part_of(forest, np.repeat(np.arange(forest.n_trees), times_of(forest, emphasis)))
 
 
 def _coarse_model(

@@ -30,9 +30,9 @@ def to_levels(table: Singles) -> Levels:
 
 def from_levels(levels: Levels) -> Singles:
     """Return the numbers that bytes stand for."""
-    q = np.arange(-_MOST - 1, _MOST + 1, dtype=np.float64)
+    q = np.arange(256, dtype=np.uint8).view(np.int8).astype(np.float64)
     value = np.copysign((q / _MOST) ** 2 * levels.largest, q).astype(np.float32)
-    return value[levels.table.astype(np.int16) + _MOST + 1]
+    return value.take(levels.table.view(np.uint8))
 
 
 def rounded(table: Singles) -> Singles:

@@ -5,6 +5,7 @@ bit of a version can change unnoticed.
 """
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -30,6 +31,7 @@ DTYPES = {
     "i8": "I64", "i4": "I32", "i2": "I16", "i1": "I8",
     "u8": "U64", "u4": "U32", "u2": "U16", "u1": "U8",
 }  # fmt: skip
+_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")  # half of a character above U+FFFF, escaped
 _RESTORE = "it was altered or damaged after publishing: restore it from a copy or publish again"
 _REPUBLISH = "what wrote it went wrong: publish the model again"
 
@@ -309,7 +311,7 @@ def _decode_text(data: bytes, where: str) -> str:
 def _parse_json(data: bytes, where: str) -> dict[str, object]:
     try:
         value: object = json.loads(_decode_text(data, where), parse_constant=_no_number)
-        if rb"\u" in data:
+        if _SURROGATE.search(data):
             json.dumps(value, ensure_ascii=False).encode()  # raises for half of a surrogate pair
     except (ValueError, RecursionError) as error:
         raise _refuse(where, "JSON", error, _REPUBLISH) from error

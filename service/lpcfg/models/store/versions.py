@@ -291,10 +291,10 @@ def _load(
         bundle.grammar,
         bundle.card,
     )
-    return stored, [
-        CheckedFile(place.where(file), len(content), sha256(content))
-        for file, content in {MANIFEST: data, **files}.items()
-    ]
+    checked = [CheckedFile(place.where(MANIFEST), len(data), stored.reference.hash)]
+    for file, facts in manifest["files"].items():
+        checked.append(CheckedFile(place.where(file), facts["bytes"], facts["sha256"]))
+    return stored, checked
 
 
 def _reference(place: Place, manifest: bytes) -> Reference:

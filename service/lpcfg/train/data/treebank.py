@@ -429,6 +429,18 @@ def part_of(forest: Forest, trees: Ints | Longs) -> Forest:
     )
 
 
+def times_of(forest: Forest, emphasis: Sequence[int]) -> Ints:
+    """Return how often each tree counts, by the emphasis of its source; once without any."""
+    if not emphasis:
+        return np.ones(forest.n_trees, np.int32)
+    if forest.source.max() >= len(emphasis):
+        raise TrainingError(
+            f"expected a number in `emphasis` for each of {forest.source.max() + 1} treebanks, "
+            f"got {len(emphasis)}: give one each, in the order of the treebanks"
+        )
+    return np.asarray(emphasis, np.int32)[forest.source]
+
+
 def _renumbered(codes: Ints, size: int) -> tuple[Longs, Ints]:
     """Renumber the codes that occur.
 

@@ -18,7 +18,7 @@ from lpcfg.grammar.tables import Grammar, Ints, Longs
 from lpcfg.train.data.treebank import Forest
 from lpcfg.train.rescoring import hidden, sparse
 from lpcfg.train.rescoring.charts import Charts, Spilled
-from lpcfg.train.rescoring.domains import Texts, kinds_of
+from lpcfg.train.rescoring.domains import Texts
 from lpcfg.train.rescoring.examples import ChartExamples
 from lpcfg.train.rescoring.jackknife import folds_of
 from lpcfg.train.rescoring.settings import RescoringSettings
@@ -32,8 +32,8 @@ SUFFIXES = 1000
 class Basis:
     """The data a layer is learned over.
 
-    It has a forest with its grammar, the words with features of their own, the words' vectors, and
-    how often a pass visits each tree.
+    It has a forest with its grammar, the words with features of their own, the words' vectors, how
+    often a pass visits each tree, and the kinds of text (`kinds_of`).
     """
 
     forest: Forest
@@ -42,6 +42,7 @@ class Basis:
     frequent: frozenset[str]
     vectors: Vectors
     times: Ints
+    kinds: tuple[tuple[str, ...], Ints]
 
 
 class Progress(NamedTuple):
@@ -114,7 +115,7 @@ def _kinds_of_text(
     basis: Basis, facts: Longs, trees: Longs, settings: RescoringSettings, seed: int
 ) -> tuple[Domains | None, Longs]:
     """Learn to guess the kinds of text, and guess those of these trees."""
-    names, kind = kinds_of(settings.domains, basis.forest.source)
+    names, kind = basis.kinds
     if not names:
         return None, np.zeros(len(trees), np.int64)
     forest = basis.forest

@@ -15,8 +15,9 @@ from lpcfg.grammar.tables import Grammar, Ints, Longs
 from lpcfg.grammar.tagging import FREQUENT
 from lpcfg.models.model import Model
 from lpcfg.train.data.heads import head_table
-from lpcfg.train.data.treebank import Forest, rules_of
+from lpcfg.train.data.treebank import Forest, rules_of, times_of
 from lpcfg.train.rescoring.charts import Spilled
+from lpcfg.train.rescoring.domains import kinds_of
 from lpcfg.train.rescoring.estimate import Basis, Progress, learn_layer
 from lpcfg.train.rescoring.jackknife import Charting, Learn, folds_of, jackknife
 from lpcfg.train.rescoring.settings import RescoringSettings
@@ -55,7 +56,8 @@ class LayerTraining:
         )
         self._heads = head_table(forest.symbols)
         self._charting = Charting(forest, self._grammar, self._heads)
-        self._times = np.asarray(emphasis, np.int32)[forest.source] if emphasis else _ones(forest)
+        self._times = times_of(forest, emphasis)
+        self._kinds = kinds_of(settings.domains, forest.source)
         self._chosen = chosen
         self._fold = np.full(len(chosen), -1, np.int32)
         self._fold[np.isin(chosen, gold)] = folds_of(forest, gold, settings.folds)
@@ -100,6 +102,7 @@ class LayerTraining:
             frequent_words(self._forest, seen),
             self._vectors,
             self._times,
+            self._kinds,
         )
         layer, self._reached = learn_layer(
             basis,
@@ -118,7 +121,3 @@ def frequent_words(forest: Forest, times: Ints) -> frozenset[str]:
     leaves = np.flatnonzero(forest.is_leaf)
     counts = np.bincount(forest.word[leaves], times[forest.tree[leaves]], len(forest.words))
     return frozenset(forest.words[x] for x in np.flatnonzero(counts >= FREQUENT))
-
-
-def _ones(forest: Forest) -> Ints:
-    return np.ones(forest.n_trees, np.int32)
