@@ -157,7 +157,10 @@ def roundings(tables: Tables, chart: kernels.Chart) -> int:
 
 @contextmanager
 def interpreted() -> Iterator[None]:
-    """Run kernels as plain Python, so that arithmetic faults raise and coverage counts lines."""
+    """Run kernels as plain Python, so that arithmetic faults raise and coverage counts lines.
+
+    A kernel's own `py_func` would call compiled helpers, which Python cannot call.
+    """
     with pytest.MonkeyPatch.context() as patch:
         for name, kernel in list(vars(kernels).items()):
             if hasattr(kernel, "py_func"):

@@ -1,9 +1,11 @@
-"""Kernels are compiled wherever the package lies and whoever runs it."""
+"""Kernels are compiled wherever the package lies and whoever runs it; helpers are theirs alone."""
 
+import ast
 import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 from lpcfg.compiled import _is_writable, own_folder
@@ -61,3 +63,64 @@ def test_a_folder_that_another_user_could_write_is_not_used(tmp_path: Path) -> N
     assert other != mine
     assert other.stat().st_mode & 0o077 == 0
     shutil.rmtree(other)
+
+
+ROOT = Path(__file__).resolve().parents[1]
+FOLDERS = (ROOT / "service" / "lpcfg", ROOT / "tests", ROOT / "benchmarks")
+
+
+def marks(node: ast.AST) -> str:
+    """Return the options of a kernel's decorator; nothing for what is not compiled."""
+    for one in node.decorator_list if isinstance(node, ast.FunctionDef) else ():
+        if ast.unparse(one).startswith("compiled("):
+            return ast.unparse(one)
+    return ""
+
+
+def read_by_python(node: ast.AST) -> Iterator[str]:
+    """Yield the names that are read outside of kernels, those of other modules as `module.name`."""
+    for one in ast.iter_child_nodes(node):
+        if isinstance(one, ast.Name):
+            yield one.id
+        elif isinstance(one, ast.Attribute) and isinstance(one.value, ast.Name):
+            yield f"{one.value.id}.{one.attr}"
+        if not marks(one):
+            yield from read_by_python(one)
+
+
+def calls_of_helpers(sources: dict[Path, str]) -> list[str]:
+    """List the helpers of kernels that modules read outside of kernels."""
+    trees = {path: ast.parse(text) for path, text in sources.items()}
+    helpers = {
+        (path.stem, node.name): path
+        for path, tree in trees.items()
+        for node in tree.body
+        if isinstance(node, ast.FunctionDef) and "helper=True" in marks(node)
+    }
+    found = []
+    for path, tree in trees.items():
+        named = {f"{home}.{name}" for home, name in helpers}
+        named |= {name for (_, name), home in helpers.items() if home == path}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom) and node.module:
+                home = node.module.rpartition(".")[2]
+                named |= {
+                    one.asname or one.name for one in node.names if (home, one.name) in helpers
+                }
+        found += [f"{path}: {name}" for name in read_by_python(tree) if name in named]
+    return found
+
+
+def test_helpers_of_kernels_are_called_by_kernels_alone() -> None:
+    paths = [path for folder in FOLDERS for path in folder.rglob("*.py")]
+    assert calls_of_helpers({path: path.read_text(encoding="utf-8") for path in paths}) == []
+
+
+def test_a_call_of_a_helper_from_python_is_found() -> None:
+    sources = {
+        Path("kernels.py"): "@compiled(helper=True)\ndef twice(x): return 2 * x\n"
+        "@compiled()\ndef kernel(x): return twice(x)\n",
+        Path("other.py"): "from kernels import twice\ndef call(): return twice(1)\n",
+        Path("third.py"): "import kernels\nkernels.twice(1)\n",
+    }
+    assert calls_of_helpers(sources) == ["other.py: twice", "third.py: kernels.twice"]

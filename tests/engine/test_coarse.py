@@ -1,6 +1,7 @@
 """The coarse pass: with nothing left out, a plain PCFG's inside and outside; what pruning keeps."""
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,7 @@ from tests.small_charts import (
     coarse_of,
     edge_keys,
     exact,
+    interpreted,
     item_keys,
     random_case,
 )
@@ -258,22 +260,24 @@ class Unwanted(Stop):
 
 
 @pytest.mark.parametrize("compiled", [True, False])
-def test_building_a_chart_stops_when_it_is_cancelled(
-    compiled: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_building_a_chart_stops_when_it_is_cancelled(compiled: bool) -> None:
     case = random_case(np.random.default_rng(0), ["x", "x", "x"])
-    build = kernels.build_chart if compiled else kernels.build_chart.py_func
     built: list[kernels.Chart] = []
-
-    def watched(*asked: object) -> kernels.Chart:
-        built.append(build(*asked))
-        return built[-1]
-
-    monkeypatch.setattr(kernels, "build_chart", watched)
     coarse = coarse_of(case.coarse)
-    assert isinstance(coarse.prune(case.emissions, NOTHING_OUT), Pruned)
-    with pytest.raises(Stopped, match="its caller stopped waiting"):
-        coarse.prune(case.emissions, NOTHING_OUT, stop=Unwanted())
+    with (
+        nullcontext() if compiled else interpreted(),
+        pytest.MonkeyPatch.context() as patch,
+    ):
+        build = kernels.build_chart
+
+        def watched(*asked: object) -> kernels.Chart:
+            built.append(build(*asked))
+            return built[-1]
+
+        patch.setattr(kernels, "build_chart", watched)
+        assert isinstance(coarse.prune(case.emissions, NOTHING_OUT), Pruned)
+        with pytest.raises(Stopped, match="its caller stopped waiting"):
+            coarse.prune(case.emissions, NOTHING_OUT, stop=Unwanted())
     assert [len(chart.symbol) > 0 for chart in built] == [True, False]
 
 

@@ -398,7 +398,7 @@ def beside_exact(
     """Compute a sentence's posteriors, by the fine pass and by the exact engine."""
     parser = Parser(model, thresholds=thresholds)
     emissions = parser._emissions(Sentence(tuple(words)))
-    chart = parser._stages[0].coarse.prune(emissions, thresholds)
+    chart = parser._own.coarse.prune(emissions, thresholds)
     assert isinstance(chart, Pruned)
     case = Case(model.coarse, model.members, emissions)
     return signed(case, chart), exact(model.members[0], emissions)

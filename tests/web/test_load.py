@@ -1,4 +1,4 @@
-"""The service under load, alone on the machine: bounds are ratios within the run."""
+"""The service under load. Where bounds are ratios of times, a test is alone on the machine."""
 
 import asyncio
 import hashlib
@@ -25,12 +25,13 @@ from lpcfg.train.config import TrainingConfig, member
 from lpcfg.train.pipeline import train, train_and_publish
 from tests.web.conftest import TREES, made_up
 
-pytestmark = pytest.mark.load
+alone = pytest.mark.load
 THREADS = len(os.sched_getaffinity(0))
 CLIENTS = 3
 ADMIN = "an-administrator's-key"
 
 
+@alone
 def test_tenfold_overload_does_not_change_goodput_latency_and_memory(store: Path) -> None:
     made = made_up(400, range(10, 31), seed=2)
     bodies = [request_of(made[start : start + 40]) for start in range(0, 400, 40)]
@@ -56,6 +57,7 @@ def test_memory_does_not_grow_with_sentences(store: Path) -> None:
     assert found.is_flat, found
 
 
+@alone
 def test_300_slow_clients_are_closed_without_delaying_others(store: Path) -> None:
     head = b"POST /v1/parse HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\n"
     begun = (b"", b"GET / HT", head + b"content-length: 100\r\n\r\n{")
@@ -90,6 +92,7 @@ def is_closed(client: socket.socket, by: float) -> bool:
     return True
 
 
+@alone
 def test_sigterm_loses_no_request_twenty_times(store: Path) -> None:
     bodies = [request_of(made_up(5, range(5, 15), seed=seed)) for seed in range(8)]
 

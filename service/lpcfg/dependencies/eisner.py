@@ -37,7 +37,7 @@ def bottom_up(heads: Longs) -> Any:
     return 1 + np.argsort(-depth, kind="mergesort")
 
 
-@compiled()
+@compiled(helper=True)
 def _plus(a: float, b: float) -> Any:
     """Compute log(e^a + e^b)."""
     if a < b:
@@ -184,7 +184,7 @@ def by_products(score: Doubles) -> Any:
     return result, best + np.log(z)
 
 
-@compiled()
+@compiled(helper=True)
 def _weights(score: Doubles) -> Any:
     """Return exp of scores, counted from the best score of every word, and the sum of these."""
     n = len(score) - 1
@@ -201,7 +201,7 @@ def _weights(score: Doubles) -> Any:
     return weight, total
 
 
-@compiled(fastmath={"reassoc", "contract", "nsz"}, error_model="numpy")
+@compiled(helper=True, fastmath={"reassoc", "contract", "nsz"}, error_model="numpy")
 def _product(a: Doubles, b: Doubles) -> float:
     total = 0.0
     for k in range(len(a)):
@@ -209,7 +209,7 @@ def _product(a: Doubles, b: Doubles) -> float:
     return total
 
 
-@compiled(fastmath={"reassoc", "contract", "nsz"}, error_model="numpy")
+@compiled(helper=True, fastmath={"reassoc", "contract", "nsz"}, error_model="numpy")
 def _share(
     posterior: float, total: float, a: Doubles, b: Doubles, to_a: Doubles, to_b: Doubles
 ) -> bool:
@@ -262,7 +262,7 @@ def best_tree(score: Doubles) -> Any:
     return _followed(root, split, joint)
 
 
-@compiled()
+@compiled(helper=True)
 def _followed(root: int, split: Longs, joint: Longs) -> Any:
     """Follow the best choices from the root down, and return the heads."""
     n = len(split) - 1

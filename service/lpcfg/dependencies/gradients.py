@@ -158,7 +158,7 @@ def _by_trees(parts: ArcParts, first: Longs, length: Longs, heads: Longs, by: Ar
     return loss
 
 
-@compiled(fastmath={"reassoc", "contract", "nsz"}, error_model="numpy")
+@compiled(helper=True, fastmath={"reassoc", "contract", "nsz"}, error_model="numpy")
 def _by_scores(parts: ArcParts, root: int, by_score: Doubles, by: ArcParts) -> None:
     """Add the derivatives by the parts of one sentence's arcs, given those by their scores."""
     n, width = len(by_score) - 1, len(parts.out)

@@ -187,7 +187,7 @@ def distance_row(h: int, m: int) -> Any:
     return 2 * np.searchsorted(DISTANCES, abs(h - m), side="right") + (1 if m > h else 0)
 
 
-@compiled()
+@compiled(helper=True)
 def summed(between: Singles) -> Any:
     """Return the sums of the rows of words 1 … j − 1, for j up to the last word."""
     n, width = len(between) - 1, between.shape[1]

@@ -184,7 +184,7 @@ class Operators:
         return _trees(self.c_one, self.c_inf, self.up, self.d, x, candidates)  # type: ignore[no-any-return]
 
 
-@compiled()
+@compiled(helper=True)
 def _apply(row: Doubles, d: Doubles, y: Doubles) -> Any:
     """Compute rowᵀ D(y), divided by its largest magnitude, and the log of that magnitude."""
     k = len(row)

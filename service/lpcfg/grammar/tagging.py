@@ -168,7 +168,7 @@ def templates_of(coded: Longs) -> int:
     return len(TEMPLATES) if coded.shape[1] > N_CODES else PLAIN
 
 
-@compiled(borrows=True)
+@compiled(helper=True, borrows=True)
 def feature_rows(coded: Longs, i: int, rows: int, out: Longs) -> None:
     """Write the rows of word i's features to `out`. `rows` is their number, a power of two."""
     for k in range(len(out)):

@@ -143,7 +143,7 @@ def _forward_backward(
     return posterior, 1 if total > 0 else -1, log + np.log(abs(total))
 
 
-@compiled()
+@compiled(helper=True)
 def _forward(
     chains: Chains, start: Ints, symbol: Ints, at_root: Ints, emitted: Doubles, alpha: Doubles
 ) -> Any:
@@ -165,7 +165,7 @@ def _forward(
     return log
 
 
-@compiled()
+@compiled(helper=True)
 def _backward(
     chains: Chains,
     start: Ints,
@@ -187,7 +187,7 @@ def _backward(
     _scaled(beta[start[i] : start[i + 1]])
 
 
-@compiled()
+@compiled(helper=True)
 def _scaled(rows: Doubles) -> Any:
     """Divide rows by their largest magnitude, in place. Return its log, 0 where all are zero."""
     largest = 0.0

@@ -171,7 +171,7 @@ class Inside(NamedTuple):
     of_right: Singles
 
 
-@compiled(borrows=True, fastmath={"contract"})
+@compiled(helper=True, borrows=True, fastmath={"contract"})
 def _plus(y: Doubles, factor: float, x: Doubles) -> None:
     for i in range(len(x)):
         y[i] += factor * x[i]
@@ -237,17 +237,19 @@ def _room(array: Numbers, size: int) -> Numbers:
     if size <= len(array):
         return array
     larger: Numbers = np.empty(max(2 * len(array), size), array.dtype)  # type: ignore[assignment]
-    larger[: len(array)] = array
+    for x in range(len(array)):
+        larger[x] = array[x]
     return larger
 
 
-@compiled()
+@compiled(helper=True)
 def _in_singles(table: Doubles) -> Singles:
     """Round the rows of a table to float32, each filled up to full blocks."""
     width = lanes.padded(table.shape[1])
     result = np.zeros(len(table) * width, np.float32)
     for i in range(len(table)):
-        result[i * width : i * width + table.shape[1]] = table[i]
+        for k in range(table.shape[1]):
+            result[i * width + k] = table[i, k]
     return result
 
 
@@ -283,19 +285,19 @@ class _Edges(NamedTuple):
     previous: Ints
 
 
-@compiled()
+@compiled(helper=True)
 def _room_for_pairs(size: int) -> _Pairs:
     numbers = np.empty((3, size), np.int32)
     return _Pairs(numbers[0], numbers[1], numbers[2], np.empty(size))
 
 
-@compiled()
+@compiled(helper=True)
 def _room_for_edges(size: int) -> _Edges:
     numbers = np.empty((4, size), np.int32)
     return _Edges(numbers[0], numbers[1], numbers[2], np.empty(size), numbers[3])
 
 
-@compiled(borrows=True)
+@compiled(helper=True, borrows=True)
 def _words_found(words: Words, i: int, outlook: Singles, found: tuple[Ints, Doubles, Ints]) -> int:
     """Write the preterminals over word i, their weights and their entries; return how many."""
     symbol, score, newest = found
@@ -310,7 +312,7 @@ def _words_found(words: Words, i: int, outlook: Singles, found: tuple[Ints, Doub
     return n_found
 
 
-@compiled(borrows=True)
+@compiled(helper=True, borrows=True)
 def _pairs_at_most(cells: _Cells, i: int, k: int) -> int:
     """Count the pairs of items below cell [i, k]."""
     first, last, ends, n_ends = cells
@@ -321,7 +323,7 @@ def _pairs_at_most(cells: _Cells, i: int, k: int) -> int:
     return size
 
 
-@compiled(borrows=True)
+@compiled(helper=True, borrows=True)
 def _pairs_below(
     cells: _Cells,
     i: int,
@@ -361,7 +363,7 @@ def _pairs_below(
     return pairs, above
 
 
-@compiled(borrows=True)
+@compiled(helper=True, borrows=True)
 def _edges_above(
     pairs: _Pairs,
     size: int,
@@ -398,7 +400,7 @@ def _edges_above(
     return n_found, edges
 
 
-@compiled()
+@compiled(helper=True)
 def _with_room(chart: Chart, items: int, edges: int) -> Chart:
     """Return the chart, or a copy with room for so many items and edges."""
     symbol = _room(chart.symbol, items)
@@ -416,7 +418,7 @@ def _with_room(chart: Chart, items: int, edges: int) -> Chart:
     )
 
 
-@compiled(borrows=True)
+@compiled(helper=True, borrows=True)
 def _keep(
     chart: Chart,
     items: int,
@@ -664,7 +666,7 @@ def _rescale(vectors: Singles, at: int, end: int) -> int:
     return exponent
 
 
-@compiled()
+@compiled(helper=True)
 def _apart(number: float) -> tuple[float, int]:
     """Split a number that may be too small for float32: number = mantissa · 2 ** exponent."""
     if number >= _SMALL:
@@ -673,7 +675,7 @@ def _apart(number: float) -> tuple[float, int]:
     return mantissa, int(exponent)
 
 
-@compiled()
+@compiled(helper=True)
 def _two_to(exponent: int) -> float:
     """Return a power of two; most exponents are 0, and those beyond 1000 change no sum."""
     return 1.0 if exponent == 0 else math.ldexp(1.0, int(min(max(exponent, -1000), 1000)))
@@ -700,7 +702,8 @@ def fine_inside(chart: Chart, item_posterior: Doubles, fine: Fine, n: int) -> In
         m_a = int(states[symbol[t]])
         if entry[t] >= 0:
             from_entry = fine.entry_start[entry[t]]
-            alpha[at[t] : at[t] + m_a] = fine.c_inf[from_entry : from_entry + m_a]
+            for i in range(m_a):
+                alpha[at[t] + i] = fine.c_inf[from_entry + i]
             continue
         largest = -(1 << 40)
         for e in range(edge_start[t], edge_start[t + 1]):
@@ -721,7 +724,7 @@ def fine_inside(chart: Chart, item_posterior: Doubles, fine: Fine, n: int) -> In
     return Inside(total, exponent, at, term_at, alpha, up, of_left, of_right)
 
 
-@compiled()
+@compiled(helper=True)
 def _at_roots(
     chart: Chart,
     item_posterior: Doubles,
@@ -772,7 +775,8 @@ def fine_pass(
         m_a = int(states[symbol[t]])
         if start[t] == 0 and end[t] == n:
             from_root = fine.root_start[symbol[t]]
-            beta[at[t] : at[t] + m_a] = fine.c_one[from_root : from_root + m_a]
+            for i in range(m_a):
+                beta[at[t] + i] = fine.c_one[from_root + i]
         down[t] += _rescale(beta, at[t], at[t + 1])
         at_item = lanes.dot(beta, at[t], alpha, at[t], (at[t + 1] - at[t]) // LANES)
         share, own = _apart(item_posterior[t])
@@ -925,10 +929,14 @@ def label_gains(
 @compiled()
 def single_tree(chart: Chart, chosen: Longs) -> Chart:
     """Build the chart of a single derivation, given by its items in pre-order."""
-    items = np.sort(chosen)
     new = np.full(len(chart.symbol), -1, np.int32)
-    for at in range(len(items)):
-        new[items[at]] = at
+    for t in chosen:
+        new[t] = 0
+    items, at = np.empty(len(chosen), np.int64), 0
+    for t in range(len(new)):
+        if new[t] == 0:
+            items[at], new[t] = t, at
+            at += 1
     size = len(items) // 2
     edge_start = np.zeros(len(items) + 1, np.int64)
     rule, value = np.empty(size, np.int32), np.empty(size)

@@ -41,7 +41,7 @@ def view(chart: Chart, item: Doubles, edge: Doubles, heads: Heads, n: int) -> Vi
     return View(find_heads(chart, back, heads), chart.symbol[leaves], of_edge, of_root)
 
 
-@compiled()
+@compiled(helper=True)
 def find_heads(chart: Chart, back: Longs, heads: Heads) -> Ints:
     """Return the head word of every item, in its best derivation, whose edges are `back`."""
     items = len(chart.symbol)
@@ -61,7 +61,7 @@ def find_heads(chart: Chart, back: Longs, heads: Heads) -> Ints:
     return head
 
 
-@compiled()
+@compiled(helper=True)
 def leaves_of(chart: Chart, back: Longs, root: int, n: int) -> Ints:
     """Return the item over every word in the best derivation below a root."""
     leaf, stack = np.empty(n, np.int32), np.empty(len(chart.symbol) + 1, np.int32)
@@ -78,7 +78,7 @@ def leaves_of(chart: Chart, back: Longs, root: int, n: int) -> Ints:
     return leaf
 
 
-@compiled()
+@compiled(helper=True)
 def base_scores(chart: Chart, item: Doubles, edge: Doubles, n: int) -> tuple[Singles, Singles]:
     """Compute log of an edge's posterior over that of the item above, and of a root's posterior."""
     of_edge, of_root = np.empty(len(edge), np.float32), np.zeros(len(item), np.float32)
@@ -144,9 +144,10 @@ def derivation_log(chart: Chart, chosen: Ints, item: Doubles, edge: Doubles) -> 
     """Compute log p(d | x) of a derivation from consistent posteriors: that of its root, times each
     edge's share of the item above it. It is −inf if an edge is missing, and never above 0.
     """
-    there = np.zeros(len(chart.symbol), np.bool_)
-    there[chosen] = True
-    total = np.log(item[chosen.max()])
+    there, root = np.zeros(len(chart.symbol), np.bool_), 0
+    for t in chosen:
+        there[t], root = True, max(root, t)
+    total = np.log(item[root])
     for t in chosen:
         if chart.end[t] == chart.start[t] + 1:
             continue

@@ -37,7 +37,7 @@ HASH = zlib.crc32(np.concatenate([_KEYS, [_P, _Q, _R, _S, _FIRST_MIX, _LAST_MIX]
 """Stored beside weights, which another hash of features would put into disorder."""
 
 
-@compiled()
+@compiled(helper=True)
 def length_bucket(words: int) -> int:
     """Return the group of a length: 1 to 5 words each have their own, and longer groups widen; 12
     in all.
@@ -57,7 +57,7 @@ def length_bucket(words: int) -> int:
     return 10 if words <= 45 else 11
 
 
-@compiled(borrows=True)
+@compiled(helper=True, borrows=True)
 def _slots(numbers: Longs, label: int, mask: int, out: Longs, count: int) -> None:
     """Return the slots of features whose numbers, but for the label's code, are given."""
     for f in range(count):
@@ -69,7 +69,7 @@ def _slots(numbers: Longs, label: int, mask: int, out: Longs, count: int) -> Non
         out[f] = (x >> 32) & mask
 
 
-@compiled(borrows=True)
+@compiled(helper=True, borrows=True)
 def _cell(codes: Longs, i: int, k: int, out: Longs) -> None:
     """Return the features that all items over [i, k), more words than one, have in common."""
     word, tag, suffix = codes[WORD], codes[TAG], codes[SUFFIX]
@@ -99,7 +99,7 @@ def _cell(codes: Longs, i: int, k: int, out: Longs) -> None:
     out[21] = key[21]  # the marked label's own, which is put in by `_item`
 
 
-@compiled(borrows=True)
+@compiled(helper=True, borrows=True)
 def _head(codes: Longs, i: int, k: int, head: int, out: Longs) -> None:
     """Return the features of an item's head."""
     word, tag = codes[WORD], codes[TAG]
@@ -114,7 +114,7 @@ def _head(codes: Longs, i: int, k: int, head: int, out: Longs) -> None:
     out[28] = key[28] + word[at] * _P + tag[before] * _Q + tag[after] * _R
 
 
-@compiled(borrows=True)
+@compiled(helper=True, borrows=True)
 def _over_word(codes: Longs, i: int, out: Longs) -> None:
     """Return the features that all items over one word have in common."""
     word, tag, suffix = codes[WORD], codes[TAG], codes[SUFFIX]
@@ -142,7 +142,7 @@ def _over_word(codes: Longs, i: int, out: Longs) -> None:
     out[20] = key[20] + word[at] * _P + tag[at - 1] * _Q + tag[at + 1] * _R
 
 
-@compiled(borrows=True)
+@compiled(helper=True, borrows=True)
 def _edge(
     codes: Longs,
     span: tuple[int, int, int],
@@ -191,7 +191,7 @@ def _edge(
     out[26] = own + key[26] + word[left] * _P + word[right] * _Q + word[y] * _R
 
 
-@compiled(borrows=True)
+@compiled(helper=True, borrows=True)
 def _own_item(codes: Longs, i: int, k: int, head: int, out: Longs) -> None:
     """Write an item's features of its sentence's kind of text."""
     word, tag, own = codes[WORD], codes[TAG], codes[DOMAIN, 0]
@@ -207,7 +207,7 @@ def _own_item(codes: Longs, i: int, k: int, head: int, out: Longs) -> None:
     out[7] = own + key[7] + word[head + PAD] * _P
 
 
-@compiled(borrows=True)
+@compiled(helper=True, borrows=True)
 def _own_word(codes: Longs, i: int, out: Longs) -> None:
     """Write the features of a word's kind of text."""
     word, tag, own, at = codes[WORD], codes[TAG], codes[DOMAIN, 0], i + PAD
@@ -219,7 +219,7 @@ def _own_word(codes: Longs, i: int, out: Longs) -> None:
     out[4] = own + key[4] + tag[at - 1] * _P + tag[at + 1] * _Q
 
 
-@compiled(borrows=True)
+@compiled(helper=True, borrows=True)
 def _own_edge(codes: Longs, span: tuple[int, int, int], heads: tuple[int, int], out: Longs) -> None:
     """Write an edge's features of its sentence's kind of text."""
     tag, own = codes[TAG], codes[DOMAIN, 0]
@@ -291,7 +291,7 @@ def room_for_slots() -> Room:
     return np.empty(48, np.int64), np.empty(48, np.int64)
 
 
-@compiled(borrows=True, fastmath={"reassoc", "contract", "nsz"})
+@compiled(helper=True, borrows=True, fastmath={"reassoc", "contract", "nsz"})
 def _sum(weight: Singles, slots: Longs, count: int) -> np.float32:
     total = np.float32(0.0)
     for f in range(count):
@@ -309,7 +309,7 @@ def sparse_scores(
     return item, edge
 
 
-@compiled(borrows=True)
+@compiled(helper=True, borrows=True)
 def _write_scores(
     chart: Chart,
     text: Text,

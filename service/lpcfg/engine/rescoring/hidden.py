@@ -77,7 +77,7 @@ def plus_product(start: Singles, vector: Singles, table: Singles) -> Singles:
     return out
 
 
-@compiled(borrows=True, fastmath={"reassoc", "contract", "nsz"})
+@compiled(helper=True, borrows=True, fastmath={"reassoc", "contract", "nsz"})
 def _score(base: Singles, one: Singles, other: Singles, weight: Singles) -> np.float32:
     total = np.float32(0.0)
     for h in range(len(base)):
@@ -85,7 +85,7 @@ def _score(base: Singles, one: Singles, other: Singles, weight: Singles) -> np.f
     return total
 
 
-@compiled(borrows=True)
+@compiled(helper=True, borrows=True)
 def sum_into(out: Singles, a: Singles, b: Singles, c: Singles) -> None:
     for h in range(len(out)):
         out[h] = a[h] + b[h] + c[h]
@@ -105,7 +105,7 @@ def hidden_scores(
     return item, edge
 
 
-@compiled(borrows=True)
+@compiled(helper=True, borrows=True)
 def _write_scores(
     chart: Chart,
     head: Ints,
@@ -138,7 +138,7 @@ def _write_scores(
             edge[e] = _score(base, heads[0], heads[1], hidden.rule[of_rule[chart.rule[e]]])
 
 
-@compiled(borrows=True)
+@compiled(helper=True, borrows=True)
 def add_to(out: Singles, a: Singles) -> None:
     for h in range(len(out)):
         out[h] += a[h]

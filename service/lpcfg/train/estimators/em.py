@@ -127,7 +127,7 @@ def _expect(nodes: Nodes, shape: Shape, given: Numbers, out: Numbers, first: int
     return total
 
 
-@compiled(fastmath={"reassoc", "contract", "nsz"}, error_model="numpy")
+@compiled(helper=True, fastmath={"reassoc", "contract", "nsz"}, error_model="numpy")
 def _inside(
     nodes: Nodes,
     shape: Shape,
@@ -168,7 +168,7 @@ def _inside(
     return total + np.log(at_root) if at_root > 0 else -np.inf
 
 
-@compiled(fastmath={"reassoc", "contract", "nsz"}, error_model="numpy")
+@compiled(helper=True, fastmath={"reassoc", "contract", "nsz"}, error_model="numpy")
 def _outside(
     nodes: Nodes,
     shape: Shape,
@@ -216,7 +216,7 @@ def _outside(
             _add(beta[y], given.right[start + t], across[2, t] / whole, m_right)
 
 
-@compiled(fastmath={"reassoc", "contract", "nsz"})
+@compiled(helper=True, fastmath={"reassoc", "contract", "nsz"})
 def _dot(one: Floats, other: Floats, m: int) -> Any:
     total = one[0] * other[0]
     for i in range(1, m):
@@ -224,13 +224,13 @@ def _dot(one: Floats, other: Floats, m: int) -> Any:
     return total
 
 
-@compiled(fastmath={"reassoc", "contract", "nsz"})
+@compiled(helper=True, fastmath={"reassoc", "contract", "nsz"})
 def _add(to: Floats, what: Floats, times: float, m: int) -> None:
     for i in range(m):
         to[i] += times * what[i]
 
 
-@compiled()
+@compiled(helper=True)
 def _only(vector: Floats, state: int, m: int) -> None:
     """Set all entries but one state to zero."""
     kept = vector[state]

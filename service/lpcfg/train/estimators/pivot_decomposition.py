@@ -248,7 +248,7 @@ def _project_on_simplex(gram: Doubles, targets: Doubles, threshold: float, out: 
             gradient += step * (gram[taker] - gram[giver])
 
 
-@compiled()
+@compiled(helper=True)
 def _nearest_corner(gram: Doubles, target: Doubles) -> int:
     """Find argmin_h ‖w_h − v‖²."""
     nearest, least = 0, np.inf
@@ -259,7 +259,7 @@ def _nearest_corner(gram: Doubles, target: Doubles) -> int:
     return nearest
 
 
-@compiled()
+@compiled(helper=True)
 def _best_giver(gram: Doubles, gradient: Doubles, weight: Doubles, taker: int) -> tuple[int, float]:
     """Find the active corner whose exchange with `taker` gains most, and the largest slope.
 

@@ -234,7 +234,7 @@ def add_gradient(
     add_rows(scattered(below, n, width), words, out)
 
 
-@compiled()
+@compiled(helper=True)
 def rows_of(words: Words, tables: Hidden) -> Singles:
     """Return what `engine.rescoring.layer.WordRows.with_tags` does."""
     vectors, tags, suffixes = words
@@ -250,7 +250,7 @@ def rows_of(words: Words, tables: Hidden) -> Singles:
     return result
 
 
-@compiled()
+@compiled(helper=True)
 def add_rows(gradient: Singles, words: Words, out: Out) -> None:
     """Add the gradient of words' rows to that of the tables that they are made of."""
     vectors, tags, suffixes = words
@@ -270,7 +270,7 @@ def add_rows(gradient: Singles, words: Words, out: Out) -> None:
         moved.suffix[suffix] = True
 
 
-@compiled()
+@compiled(helper=True)
 def scattered(sums: Singles, n: int, width: int) -> Singles:
     """Compute the gradient of the rows of words and of what is beside them, (n + 2 PAD,
     POSITIONS · H), from that of the sums of rows.
@@ -283,7 +283,7 @@ def scattered(sums: Singles, n: int, width: int) -> Singles:
     return result
 
 
-@compiled()
+@compiled(helper=True)
 def _backward(
     h: Singles, gradient: np.float32, weight: Singles, of_weight: Singles, below: Singles
 ) -> None:
@@ -295,7 +295,7 @@ def _backward(
         below[x] = gradient * weight[x] if positive else zero
 
 
-@compiled()
+@compiled(helper=True)
 def sums_gradient(
     chart: Chart,
     head: Ints,
@@ -367,12 +367,12 @@ def adagrad(tables: Hidden, squares: Hidden, one: Out, other: Out, rate: np.floa
     )
 
 
-@compiled()
+@compiled(helper=True)
 def _flat(table: Singles) -> Singles:
     return table.reshape(len(table), -1)
 
 
-@compiled(error_model="numpy")
+@compiled(helper=True, error_model="numpy")
 def _follow(
     weight: Singles,
     squares: Singles,

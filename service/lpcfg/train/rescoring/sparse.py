@@ -146,7 +146,7 @@ def count_slots(chart: Chart, text: Text, names: Names, target: Target, counts: 
                 _count(room[1], edge_slots(chart, t, e, text, names, room, mask), counts)
 
 
-@compiled()
+@compiled(helper=True)
 def _count(slots: Longs, many: int, counts: Bytes) -> None:
     for f in range(many):
         if counts[slots[f]] < 255:
@@ -175,7 +175,7 @@ def update(
                 _step(room[1], count, of_edge[e], table, step)
 
 
-@compiled()
+@compiled(helper=True)
 def _step(
     slots: Longs, count: int, gradient: float, table: Singles, step: tuple[float, float]
 ) -> None:
