@@ -12,7 +12,9 @@ from lpcfg.settings import read_settings
 
 def compare(
     model: Model,
-    other: Annotated[str, typer.Argument(metavar="OTHER", help="The same of the second model.")],
+    other: Annotated[
+        str, typer.Argument(metavar="OTHER", help="The second model, named in the same way.")
+    ],
     treebanks: Treebanks,
     tags: Annotated[
         Tags, typer.Option(help="Use the parsers' own part-of-speech tags, or the gold ones.")
@@ -23,8 +25,9 @@ def compare(
 ) -> None:
     """Compare two models on the same gold trees: scores side by side, and the gain in strict F1.
 
-    The gain has an interval: that of 95 % of resamples of the sentences (paired bootstrap). A gain
-    whose interval holds 0 may be chance.
+    The gain comes with an interval, which holds 95 % of its values when sentences are drawn anew.
+
+    If the interval holds 0, the gain may be chance.
     """
     from lpcfg.evaluation.comparison import compare as compared
     from lpcfg.evaluation.run import evaluate_parser
