@@ -20,28 +20,21 @@ from lpcfg.grammar.tables import Bools, Doubles, Emissions, Ints, Tables, frozen
 
 @dataclass(frozen=True)
 class Thresholds:
-    """Least posteriors of items and edges, and the least `estimate` while a chart is built.
+    """Least posteriors of items and edges, and the least `estimate` while a chart is built."""
 
-    The estimate of a sequence of items that nothing joins may be far above 1. If such a sequence
-    excludes other items (`relative`), charts of craft/dev have a fourth of the edges, but a long
-    sentence may lose its only analysis. So only the first chart of a sentence is built like this.
-    """
-
-    estimate: float = 1e-5
+    estimate: float = 1e-4
     item: float = 2e-4
     edge: float = 1e-4
-    relative: bool = True
 
     def given_tags(self) -> "Thresholds":
         """Lower the estimate for words with tags: they have fewer candidates and less exact
         estimates.
         """
-        return replace(self, estimate=self.estimate * 1e-3)
+        return replace(self, estimate=self.estimate * 1e-4)
 
     def wider(self, times: int) -> "Thresholds":
         """Lower the estimate for another try, after so many charts without an analysis."""
-        relative = self.relative and not times
-        return replace(self, estimate=self.estimate * WIDER**times, relative=relative)
+        return replace(self, estimate=self.estimate * WIDER**times)
 
 
 TRIES, WIDER = 3, 1e-2
@@ -171,7 +164,7 @@ class Limits:
 
     def bounds(self, thresholds: Thresholds, stop: Stop) -> Bounds:
         stopped = np.frombuffer(stop.cancelled, np.bool_)
-        return Bounds(self.cell, self.allowed, thresholds.estimate, thresholds.relative, stopped)
+        return Bounds(self.cell, self.allowed, thresholds.estimate, stopped)
 
 
 def rules_by_children(tables: Tables) -> Rules:
