@@ -312,7 +312,7 @@ EN = Path(__file__).resolve().parents[2] / "model_store"
 
 
 def test_items_side_by_side_do_not_exclude_what_joins_them(built: list[kernels.Chart]) -> None:
-    """Where joining cost nothing (`_JOIN` of 1), these words had no analysis in their first chart."""
+    """Check a sentence that had no analysis in its first chart when `_JOIN` was 1."""
     bridge = """The old bridge , which the town had closed in 1998 after a flood , was repaired by
     volunteers , painted green , and opened again last spring by the mayor , her two sons , and a
     band that played until it rained ."""
