@@ -418,8 +418,8 @@ def check_whole_charts(model: Model, sentences: Sequence[Sequence[str]]) -> None
 
 
 PRUNED = 0.2
-"""The default thresholds take no more than this of p(x) from a sentence of up to ten words: .17 from
-the worst of these. Of 40 sentences of gum/dev, four lose more than .15 under `en`."""
+"""The default thresholds take no more than this of p(x) from a sentence of up to ten words: .17
+from the worst of these. Of 40 sentences of gum/dev, four lose more than .15 under `en`."""
 
 
 def check_pruned_charts(model: Model, sentences: Sequence[Sequence[str]]) -> None:
