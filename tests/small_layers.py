@@ -6,7 +6,7 @@ from numpy.random import Generator
 from lpcfg.engine.rescoring.domains import Domains
 from lpcfg.engine.rescoring.hidden import LENGTHS, POSITIONS, Hidden
 from lpcfg.engine.rescoring.layer import Layer, Vectors
-from lpcfg.engine.rescoring.levels import rounded
+from lpcfg.engine.rescoring.levels import rounded, to_levels
 from lpcfg.engine.rescoring.names import HeadTable, Rows, labels_of
 from lpcfg.grammar.tables import Grammar
 
@@ -45,7 +45,7 @@ def random_layer(grammar: Grammar, seed: int = 0, bits: int = 10) -> Layer:
     """Draw a layer with both parts, whose numbers bytes hold."""
     rng, rows, words = np.random.default_rng(seed), Rows.of(grammar), ("the", "dog", "cat", "a")
     hidden = random_hidden(rng, rows, width=4, dimensions=3, suffixes=2)
-    weight = rounded(rng.normal(size=1 << bits).astype(np.float32) / 4)
+    weight = to_levels(rng.normal(size=1 << bits).astype(np.float32) / 4)
     vectors = Vectors.of(words, rng.normal(size=(4, 3)).astype(np.float32))
     kinds = rounded(rng.normal(size=(8, 2)).astype(np.float32))
     return Layer(

@@ -13,13 +13,22 @@ from lpcfg.engine.pruned.coarse import Pruned
 from lpcfg.engine.rescoring.chart import derivation_log, inside_outside, view
 from lpcfg.engine.rescoring.domains import FACTS, Domains, code_of, slots
 from lpcfg.engine.rescoring.features import (
+    PAD,
     edge_slots,
     item_slots,
     room_for_slots,
+    sparse_scores,
 )
 from lpcfg.engine.rescoring.hidden import POSITIONS, gathered, hidden_scores
-from lpcfg.engine.rescoring.layer import Layer, Rescorer, Vectors, WordFacts, padded_codes
-from lpcfg.engine.rescoring.levels import from_levels, rounded, to_levels
+from lpcfg.engine.rescoring.layer import (
+    Layer,
+    Rescorer,
+    Vectors,
+    WordFacts,
+    WordRows,
+    padded_codes,
+)
+from lpcfg.engine.rescoring.levels import Levels, from_levels, rounded, to_levels
 from lpcfg.engine.rescoring.names import Rows, names_of
 from lpcfg.errors import GrammarError
 from tests import rescoring_twin as twin
@@ -61,9 +70,8 @@ def test_posteriors_and_z_are_those_of_all_derivations(case: Case) -> None:
 def test_weights_of_zero_give_the_tensors_posterior_back(case: Case) -> None:
     found = pruned_of(case)
     tensors = fine.posteriors(found, [])
-    layer = Layer(
-        frozenset(), flat_heads(case.grammar), Rows.of(case.grammar), 1.0, np.zeros(16, np.float32)
-    )
+    nothing = to_levels(np.zeros(16, np.float32))
+    layer = Layer(frozenset(), flat_heads(case.grammar), Rows.of(case.grammar), 1.0, nothing)
     mine = Rescorer(layer, case.grammar).rescored(tensors, ["x"] * found.length)
     np.testing.assert_allclose(mine.item, tensors.item, atol=1e-5)
     np.testing.assert_allclose(mine.edge, tensors.edge, atol=1e-5)
@@ -131,6 +139,21 @@ def test_slots_of_all_features_are_those_of_their_names(case: Case, kind: int) -
             assert room[1][:count].tolist() == told
 
 
+@given(cases())
+def test_weights_in_bytes_score_as_the_numbers_they_stand_for(case: Case) -> None:
+    found = pruned_of(case)
+    n, names, weight = found.length, names_of(case.grammar), random_layer(case.grammar).weight
+    heads = flat_heads(case.grammar).of(case.grammar)
+    seen = view(found.chart, found.item, found.edge, heads, n)
+    facts = WordFacts(frozenset(["the"]), (), None).of(["the"] * n)
+    text = padded_codes(facts, names.tag[seen.preterminal]), seen.head
+    in_bytes = sparse_scores(found.chart, text, names, weight.table)
+    in_numbers = sparse_scores(found.chart, text, names, from_levels(weight))
+    for one, other in zip(in_bytes, in_numbers, strict=True):
+        # 29 sums of numbers of at most 1.2, in float32
+        np.testing.assert_allclose(weight.unit * one, other, atol=1e-5)
+
+
 def test_vectors_in_bytes_are_half_a_step_off_at_most() -> None:
     table = np.random.default_rng(0).normal(size=(3, 7)).astype(np.float32)
     table[1] = 0.0
@@ -139,6 +162,21 @@ def test_vectors_in_bytes_are_half_a_step_off_at_most() -> None:
     taken = found.take(np.array([0, 1, 2, 3]))
     assert np.abs(taken[:3] - table).max() <= np.abs(table).max() / 254 + 1e-7
     assert not taken[3].any()
+
+
+def test_rows_of_words_are_sums_of_their_parts() -> None:
+    layer = random_layer(TINY)
+    hidden, vectors = layer.hidden, layer.vectors
+    assert hidden is not None
+    assert vectors is not None
+    words = ["the", "dog", "unseen", "the"]
+    facts = WordFacts(layer.frequent, layer.suffixes, vectors).of(words)
+    tags = np.zeros(len(words), np.int32)
+    found = WordRows(hidden, vectors).with_tags(facts, tags)
+    told = vectors.take(facts[5]) @ hidden.word + hidden.suffix[facts[4]] + hidden.tag[tags]
+    np.testing.assert_allclose(found[PAD:-PAD], told, atol=SINGLE)
+    beside = hidden.suffix[0] + hidden.tag[-1]
+    np.testing.assert_array_equal(found[[0, 1, -2, -1]], np.tile(beside, (4, 1)))
 
 
 def test_tables_in_bytes_are_half_a_level_off_at_most() -> None:
@@ -188,7 +226,7 @@ def test_weights_of_kinds_that_do_not_fit_are_refused() -> None:
 
 def test_numbers_that_are_not_finite_are_refused() -> None:
     with pytest.raises(GrammarError, match="finite numbers in `weight`"):
-        broken(weight=np.full(16, np.nan, np.float32))
+        broken(weight=Levels(np.zeros(16, np.int8), np.nan))
     hidden = random_layer(TINY).hidden
     assert hidden is not None
     with pytest.raises(GrammarError, match="finite numbers in `tag`"):
@@ -197,7 +235,7 @@ def test_numbers_that_are_not_finite_are_refused() -> None:
 
 def test_tables_that_do_not_fit_are_refused() -> None:
     with pytest.raises(GrammarError, match="power of two"):
-        broken(weight=np.zeros(12, np.float32))
+        broken(weight=to_levels(np.zeros(12, np.float32)))
     hidden = random_layer(TINY).hidden
     assert hidden is not None
     with pytest.raises(GrammarError, match="`rule` of the rescoring layer in shape"):

@@ -99,7 +99,7 @@ def test_the_layer_goes_on_learning_from_own_trees() -> None:
     assert "passes" not in few.facts
     assert few.model.rescoring is not None
     assert base.rescoring is not None
-    np.testing.assert_array_equal(few.model.rescoring.weight, base.rescoring.weight)
+    np.testing.assert_array_equal(few.model.rescoring.weight.table, base.rescoring.weight.table)
     assert many.facts["charts"] > FEWEST / 2
     assert many.facts["passes"] > 0
     assert shares(many.model) > shares(few.model)

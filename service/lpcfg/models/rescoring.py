@@ -74,12 +74,11 @@ def _check_heads(parts: Parts) -> None:
 
 def layer_parts(layer: Layer) -> tuple[Arrays, dict[str, object]]:
     """Return the arrays of a layer, and its description in the model's grammar file."""
-    weight = to_levels(layer.weight)
     levels = {}
     if layer.hidden is not None:
         levels = {name: to_levels(table) for name, table in layer.hidden._asdict().items()}
     arrays: Arrays = {
-        "weight": weight.table,
+        "weight": layer.weight.table,
         **{f"hidden.{name}": one.table for name, one in levels.items()},
         "heads.rank": layer.heads.rank.astype(np.int16),
         "heads.rightmost": layer.heads.rightmost.astype(np.uint8),
@@ -90,7 +89,7 @@ def layer_parts(layer: Layer) -> tuple[Arrays, dict[str, object]]:
     described: dict[str, object] = {
         "hash": HASH,
         "trust": layer.trust,
-        "largest": {name: one.largest for name, one in {"weight": weight, **levels}.items()},
+        "largest": {name: one.largest for name, one in {"weight": layer.weight, **levels}.items()},
         "head_labels": layer.heads.labels,
     }
     if layer.domains is not None:
@@ -132,7 +131,7 @@ def layer_of(
         ),
         rows=Rows.of(grammar),
         trust=float(described["trust"]),
-        weight=table("weight"),
+        weight=Levels(tensors[PREFIX + "weight"], float(largest["weight"])),
         hidden=hidden,
         vectors=vectors,
         suffixes=tuple(described.get("suffixes", ())),

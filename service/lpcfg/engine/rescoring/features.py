@@ -9,6 +9,7 @@ between j − 1 and j.
 import zlib
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lpcfg.compiled import compiled
 from lpcfg.engine.pruned.kernels import Chart
@@ -17,6 +18,8 @@ from lpcfg.grammar.tables import Ints, Longs, Singles, frozen
 
 Text = tuple[Longs, Ints]
 """A sentence's codes, and the heads of the items of its chart."""
+Weights = Singles | NDArray[np.int8]
+"""Weights of features as they are learned, or as they are stored in bytes (see `levels`)."""
 Room = tuple[Longs, Longs]
 """Room for the numbers of an item's or edge's features, and for their slots."""
 
@@ -292,18 +295,23 @@ def room_for_slots() -> Room:
 
 
 @compiled(helper=True, borrows=True, fastmath={"reassoc", "contract", "nsz"})
-def _sum(weight: Singles, slots: Longs, count: int) -> np.float32:
+def _sum(weight: Weights, slots: Longs, count: int) -> np.float32:
+    """Sum the weights in these slots; byte q counts as q |q|, and the sum of such is exact."""
     total = np.float32(0.0)
     for f in range(count):
-        total += weight[slots[f]]
+        q = np.float32(weight[slots[f]])
+        total += q * abs(q) if weight.itemsize == 1 else q
     return total
 
 
 @compiled()
 def sparse_scores(
-    chart: Chart, text: Text, names: Names, weight: Singles
+    chart: Chart, text: Text, names: Names, weight: Weights
 ) -> tuple[Singles, Singles]:
-    """Compute g = w·f of every item and every edge; text = (codes, heads of items)."""
+    """Compute g = w·f of every item and every edge; text = (codes, heads of items).
+
+    Of weights in bytes, g is told in their unit (`Levels.unit`).
+    """
     item, edge = np.empty(len(chart.symbol), np.float32), np.empty(len(chart.rule), np.float32)
     _write_scores(chart, text, names, weight, room_for_slots(), item, edge)
     return item, edge
@@ -314,7 +322,7 @@ def _write_scores(
     chart: Chart,
     text: Text,
     names: Names,
-    weight: Singles,
+    weight: Weights,
     room: Room,
     item: Singles,
     edge: Singles,

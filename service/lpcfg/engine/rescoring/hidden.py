@@ -8,6 +8,7 @@ always come together are summed once a sentence (`BESIDE`), those of a span once
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lpcfg.compiled import compiled
 from lpcfg.engine.pruned.kernels import Chart
@@ -67,14 +68,27 @@ def gathered(by_word: Singles, n: int, width: int) -> Singles:
     return sums
 
 
-@compiled(fastmath={"contract"})
-def plus_product(start: Singles, vector: Singles, table: Singles) -> Singles:
-    """Return start + vector · table; for so small a product, a library would start threads."""
-    out = start.copy()
-    for d in range(len(vector)):
+@compiled(borrows=True, fastmath={"contract"})
+def write_row(
+    start: Singles, vector: NDArray[np.int8], scale: float, table: Singles, out: Singles
+) -> None:
+    """Write start + scale · vector · table; for so small a product, a library would start threads.
+
+    Four rows of the table are added at a time, so that `out` is read and written a fourth as often.
+    """
+    for h in range(len(out)):
+        out[h] = start[h]
+    whole = len(vector) - len(vector) % 4
+    for d in range(0, whole, 4):
+        one, two = np.float32(scale * vector[d]), np.float32(scale * vector[d + 1])
+        three, four = np.float32(scale * vector[d + 2]), np.float32(scale * vector[d + 3])
+        a, b, c, e = table[d], table[d + 1], table[d + 2], table[d + 3]
         for h in range(len(out)):
-            out[h] += vector[d] * table[d, h]
-    return out
+            out[h] += one * a[h] + two * b[h] + three * c[h] + four * e[h]
+    for d in range(whole, len(vector)):
+        one, a = np.float32(scale * vector[d]), table[d]
+        for h in range(len(out)):
+            out[h] += one * a[h]
 
 
 @compiled(helper=True, borrows=True, fastmath={"reassoc", "contract", "nsz"})

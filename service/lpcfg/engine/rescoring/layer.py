@@ -29,9 +29,10 @@ from lpcfg.engine.rescoring.hidden import (
     Hidden,
     gathered,
     hidden_scores,
-    plus_product,
     sums_of_rows,
+    write_row,
 )
+from lpcfg.engine.rescoring.levels import Levels
 from lpcfg.engine.rescoring.names import HeadTable, Rows, codes, names_of
 from lpcfg.errors import GrammarError
 from lpcfg.grammar.tables import Grammar, Ints, Longs, Singles
@@ -72,6 +73,12 @@ class Vectors:
         row = self.rows.get(word)
         return self.rows.get(word.lower(), len(self.words)) if row is None else row
 
+    def steps(self, row: int) -> tuple[NDArray[np.int8], float]:
+        """Return the bytes in a row and their scale, which is 0 beyond the last row."""
+        if row < len(self.words):
+            return self.table[row], float(self.scale[row])
+        return self.table[0], 0.0
+
     def take(self, rows: Longs) -> Singles:
         """Return the vectors in these rows, zeros beyond the last."""
         inside = np.minimum(rows, len(self.words) - 1)
@@ -94,20 +101,20 @@ class Layer:
     heads: HeadTable
     rows: Rows
     trust: float
-    weight: Singles
+    weight: Levels
     hidden: Hidden | None = None
     vectors: Vectors | None = None
     suffixes: tuple[str, ...] = ()
     domains: Domains | None = None
 
     def __post_init__(self) -> None:
-        size = len(self.weight)
-        if self.weight.ndim != 1 or size & (size - 1) or not size:
+        size = len(self.weight.table)
+        if self.weight.table.ndim != 1 or size & (size - 1) or not size:
             raise GrammarError(
                 "expected as many weights of the rescoring layer as a power of two, got shape "
-                f"{self.weight.shape}: publish the model again"
+                f"{self.weight.table.shape}: publish the model again"
             )
-        tables = {"weight": self.weight}
+        tables = {"weight": np.array([self.weight.largest])}
         if self.hidden is not None:
             tables |= self.hidden._asdict()
             self._check_shapes(self.hidden)
@@ -233,9 +240,9 @@ class WordRows:
                 number = next(met.next)
                 if number >= len(met.table):
                     break
-                vector = self._vectors.take(np.array(key[1:]))[0]
-                suffix_row = self._hidden.suffix[key[0]]
-                met.table[number] = plus_product(suffix_row, vector, self._hidden.word)
+                start = self._hidden.suffix[key[0]]
+                vector, scale = self._vectors.steps(key[1])
+                write_row(start, vector, scale, self._hidden.word, met.table[number])
                 met.number[key] = number
             found.append(number)
         return found
@@ -272,7 +279,8 @@ class Rescorer:
         """Compute g of every item and edge, under the code of a kind of text."""
         layer = self._layer
         coded = padded_codes(facts, self._names.tag[seen.preterminal], domain)
-        item, edge = sparse_scores(chart, (coded, seen.head), self._names, layer.weight)
+        item, edge = sparse_scores(chart, (coded, seen.head), self._names, layer.weight.table)
+        item, edge = layer.weight.unit * item, layer.weight.unit * edge
         if layer.hidden is not None and self._word_rows is not None:
             rows = self._word_rows.with_tags(facts, self._tag_row[seen.preterminal])
             sums = gathered(rows, facts.shape[1], layer.hidden.label.shape[1])

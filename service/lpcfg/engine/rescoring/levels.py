@@ -20,6 +20,11 @@ class Levels(NamedTuple):
     table: NDArray[np.int8]
     largest: float
 
+    @property
+    def unit(self) -> np.float32:
+        """The number that q |q| = 1 stands for."""
+        return np.float32(self.largest / _MOST**2)
+
 
 def to_levels(table: Singles) -> Levels:
     """Round every number to the nearest level, by the square roots of their magnitudes."""

@@ -15,7 +15,7 @@ import numpy as np
 
 from lpcfg.engine.rescoring.domains import code_of
 from lpcfg.engine.rescoring.layer import Layer, WordFacts
-from lpcfg.engine.rescoring.levels import rounded
+from lpcfg.engine.rescoring.levels import from_levels, to_levels
 from lpcfg.engine.rescoring.names import names_of
 from lpcfg.grammar.tables import Bools, Grammar, Longs, Singles, frozen
 from lpcfg.models.model import Model
@@ -69,10 +69,11 @@ def continue_layer(
         kinds = _kinds(layer, own, facts)[charts.trees]
         times = np.ones(len(charts), np.int32)
         examples = ChartExamples(charts, names, facts, times, layer.trust, kinds)
-        passes = _best_passes(examples, layer.weight, fold[charts.trees] == 0, seed)
-        learned = sparse.continued(examples, SETTINGS, _table(layer.weight), passes, seed=seed)
-        *_, weight = layer.weight, *learned
-        return Continued(replace(layer, weight=rounded(weight)), len(charts), passes)
+        begun = from_levels(layer.weight)
+        passes = _best_passes(examples, begun, fold[charts.trees] == 0, seed)
+        learned = sparse.continued(examples, SETTINGS, _table(begun), passes, seed=seed)
+        *_, weight = begun, *learned
+        return Continued(replace(layer, weight=to_levels(weight)), len(charts), passes)
 
 
 def _best_passes(examples: ChartExamples, weight: Singles, tried: Bools, seed: int) -> int:

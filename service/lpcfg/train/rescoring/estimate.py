@@ -12,7 +12,7 @@ from threadpoolctl import threadpool_limits
 from lpcfg.engine.rescoring.domains import Domains
 from lpcfg.engine.rescoring.hidden import Hidden
 from lpcfg.engine.rescoring.layer import Layer, Vectors, WordFacts, suffix
-from lpcfg.engine.rescoring.levels import rounded
+from lpcfg.engine.rescoring.levels import rounded, to_levels
 from lpcfg.engine.rescoring.names import HeadTable, Rows, names_of
 from lpcfg.grammar.tables import Grammar, Ints, Longs
 from lpcfg.train.data.treebank import Forest
@@ -102,7 +102,7 @@ def learn_layer(
         heads=basis.heads,
         rows=rows,
         trust=settings.trust,
-        weight=rounded(reached.sparse.weight),
+        weight=to_levels(reached.sparse.weight),
         hidden=None if tables is None else Hidden(*map(rounded, tables)),
         vectors=None if tables is None else basis.vectors,
         suffixes=() if tables is None else ends,
