@@ -68,8 +68,8 @@ coverage: dev  ## branch coverage, line by line
 BASE     ?= 002aed7
 TREEBANK ?= ../shared/data/craft/dev.mrg
 
-bench: dev  ## speed against an earlier commit (BASE, TREEBANK: Penn brackets), as ratios in one run
-	$(BIN)/python -m benchmarks.speed --base $(BASE) --treebank $(TREEBANK)
+bench: dev  ## speed against an earlier commit (BASE, TREEBANK: Penn brackets), into docs/performance.md
+	$(BIN)/python -m benchmarks.speed --base $(BASE) --treebank $(TREEBANK) --write docs/performance.md
 
 pythons: dev  ## build the wheel and try it with every other Python found, in new environments
 	rm -rf build dist

@@ -5,7 +5,8 @@
 The earlier commit is checked out under `artifacts/`, and each side parses in a process of its own.
 The two take turns at the same sentences, so that what else the machine does slows both; a sentence
 costs the least CPU time of all its turns. Before anything is timed, this side's charts are compared
-with the exact engine. The result is one Markdown table, whose last column is what counts.
+with the exact engine. The result is one Markdown table, whose last column is what counts; `--write`
+puts it in its place in a file.
 """
 
 import argparse
@@ -20,6 +21,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from benchmarks.environment import ROOT, commit, cpu
+from benchmarks.page import put
 from benchmarks.parse import check_agreement
 
 from lpcfg.models.model import from_bundle
@@ -113,7 +115,10 @@ def main() -> None:
         sides.append(Side(checkout, arguments.model, arguments.store.resolve()))
     jobs = list(jobs_of([tree.tokens() for tree in gold]))
     rows = [(job, *compared(sides, job, arguments.turns)) for job in jobs]
-    print(table(rows, sides, arguments.base))
+    text = table(rows, sides, arguments.base)
+    print(text)
+    if arguments.write:
+        put(arguments.write, "speed", text)
     for side in sides:
         side.close()
 
@@ -128,6 +133,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--base", required=True, help="the earlier commit")
     parser.add_argument("--sentences", type=int, default=200, help="of the treebank, at most")
     parser.add_argument("--turns", type=int, default=5, help="how often each side parses each")
+    parser.add_argument("--write", type=Path, help="the file that the table is put into")
     return parser.parse_args()
 
 
