@@ -19,7 +19,7 @@ from lpcfg.parsing.parser import Parser
 from lpcfg.parsing.readout import constituents_of
 from lpcfg.parsing.results import Sentence
 from lpcfg.train.config import TrainingConfig, member
-from lpcfg.train.data.folds import FEWEST, LAG, HeldOut, split, spread
+from lpcfg.train.data.folds import FEWEST, LAG, HeldOut, Parsed, split, spread
 from lpcfg.train.data.treebank import Forest, forest_of, part_of, read_forest, strees_of
 from lpcfg.train.estimators import registry as estimators
 from lpcfg.train.estimators.registry import ESTIMATORS, Estimator, Job
@@ -304,6 +304,55 @@ def test_kinds_of_text_have_maps_of_their_own_where_these_are_truer(tmp_path: Pa
     assert 0.6 in model.rescored_calibration.outputs
     assert 0.4 in model.kind_calibrations["articles"].outputs
     assert 0.8 in model.kind_calibrations["letters"].outputs
+
+
+def test_unfamiliar_kinds_of_text_are_parsed_by_models_that_lack_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Half of the articles are LOW, all letters are. `e` stands in letters alone.
+    kinds = {"articles": (HIGH + LOW) * 250, "letters": LOW.replace("(N a)", "(N e)") * 500}
+    sources = [bank(tmp_path / name, text) for name, text in kinds.items()]
+    known = RescoringSettings(folds=5, bits=10, passes=1, width=0, domains=tuple(kinds))
+    without, _ = train(sources, replace(COUNTS, rescoring=known))
+    learned: list[Basis] = []
+
+    def watched(basis: Basis, *given: Any, **named: Any) -> tuple[Layer, Progress]:
+        learned.append(basis)
+        return learn_layer(basis, *given, **named)
+
+    monkeypatch.setattr(run, "learn_layer", watched)
+    rehearsed = replace(known, unfamiliar=("letters",))
+    model, report = train(sources, replace(COUNTS, rescoring=rehearsed))
+    assert [int(basis.times.sum()) for basis in learned] == [1000, 500, 1000]
+    assert ["e" in basis.frequent for basis in learned] == [True, False, True]
+    assert report.held_out["trees"] == 200
+    assert report.held_out["unfamiliar_trees"] == 500
+    assert "without letters rescoring layer" in [stage.name for stage in report.stages]
+    # The NP of LOW is half sure without letters, and right in all of them.
+    assert model.calibration is not None
+    assert model.calibration.apply([0.5])[0] > 0.9
+    assert without.calibration is None
+    assert without.rescoring is not None
+    assert model.rescoring is not None
+    np.testing.assert_array_equal(model.rescoring.weight, without.rescoring.weight)
+
+
+def test_unfamiliar_text_counts_for_no_kind_and_for_the_one_guessed(tmp_path: Path) -> None:
+    other_words = str.maketrans("abcd", "efgh")
+    texts = {"articles": (HIGH + LOW) * 60, "letters": ((HIGH + LOW) * 60).translate(other_words)}
+    sources = [bank(tmp_path / name, text) for name, text in texts.items()]
+    layer = RescoringSettings(folds=2, bits=10, passes=1, width=0, domains=tuple(texts))
+    model, _ = train(sources, replace(COUNTS, rescoring=layer, held_out=0))
+    held = HeldOut([parse_tree(HIGH)] * 60 + [parse_tree(LOW)] * 40, model, workers=1)
+    alone = held.calibration(model, Stages())
+    unfamiliar = [parse_tree(LOW.translate(other_words))] * 100
+    stages = Stages()
+    both = held.calibration(model, stages, [Parsed(model, unfamiliar)])
+    assert [stage.items for stage in stages.records] == [200]
+    assert alone.raw.items == 300
+    assert both.raw.items == 600
+    for maps, found in ((alone, ["articles"]), (both, ["", "articles", "letters"])):
+        assert [kind for kind, one in maps.kinds.items() if one.raw_error is not None] == found
 
 
 def test_trees_are_spread_over_those_to_choose_from() -> None:

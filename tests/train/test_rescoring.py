@@ -420,3 +420,10 @@ def test_a_layer_may_be_left_out_or_have_settings() -> None:
     for wrong in ({"folds": 1}, {"bits": 27}, {"trust": -1.0}, {"depth": 3}, 3):
         with pytest.raises(TrainingError, match=r"rescoring|expected"):
             config_of({"rescoring": wrong})
+
+
+@pytest.mark.parametrize("domains", [(), ("a", "a", ""), ("b", "c")])
+def test_unfamiliar_kinds_of_text_are_among_several(domains: tuple[str, ...]) -> None:
+    RescoringSettings(domains=("a", "b", ""), unfamiliar=("a",))
+    with pytest.raises(TrainingError, match="`unfamiliar` that are among two or more in `domains`"):
+        RescoringSettings(domains=domains, unfamiliar=("a",))

@@ -71,6 +71,26 @@ CASES: list[tuple[str, str, str | None]] = [
         "(VP (VBD went) (PP (IN to) (NP (NNP Rome))))",
     ),
     (
+        "inner-stops",
+        "(S (S (NP (PRP We)) (VP (VBD saw))) (. .))",
+        "(S (S (NP (PRP We)) (VP (VBD saw)) (. .)))",
+    ),
+    (
+        "inner-stops",
+        "(S (NP (NP (NN Growth)) (PP (IN of) (NP (NNS cells)))) (. .) ('' ''))",
+        "(S (NP (NP (NN Growth)) (PP (IN of) (NP (NNS cells))) (. .) ('' '')))",
+    ),
+    (
+        "inner-stops",
+        "(S (S (S (NP (PRP We)) (VP (VBD saw))) (. .)))",
+        "(S (S (S (NP (PRP We)) (VP (VBD saw)) (. .))))",
+    ),
+    (
+        "inner-stops",
+        "(S (S (S (VP (VB Go)))) (. .))",
+        "(S (S (S (VP (VB Go)) (. .))))",
+    ),
+    (
         "stops",
         "(S (S (NP (PRP We)) (VP (VBD saw))) (. .))",
         "(S (NP (PRP We)) (VP (VBD saw)) (. .))",
@@ -115,6 +135,11 @@ def test_a_rule_changes_what_it_is_for(rule: str, tree: str, expected: str | Non
         ("w-words", "(SBAR (IN that) (S (NP (PRP he)) (VP (VBD sang))))"),
         ("w-words", "(SBAR (S (NP (WP who)) (VP (VBD sang))))"),
         ("to", "(VP (TO to) (VP (VB go)))"),
+        ("inner-stops", "(S (VP (VB Go)) (. .))"),
+        ("inner-stops", "(S (S (VP (VB Go))) (CC and) (S (VP (VB see))) (. .))"),
+        ("inner-stops", "(S (NP (PRP We)) (VP (VBD saw)) (. .))"),
+        ("inner-stops", "(CAPTION (NP (NP (NNS Mice)) (PP (IN in) (NP (NN rest)))) (. .))"),
+        ("inner-stops", "(S (S (VP (VB Go))) (. .) (S (VP (VB see))))"),
         ("stops", "(S (S (VP (VB Go))) (CC and) (S (VP (VB see))) (. .))"),
         ("stops", "(S (NP (NN Growth)) (. .))"),
         ("flat-nouns", "(NP (NP (NN growth)) (PP (IN of) (NP (NNS cells))))"),

@@ -80,7 +80,7 @@ StyleRules = Annotated[
         "--style",
         metavar="RULES",
         help="Rules that bring trees into one style, commas between: `all`, or some of markup, "
-        "tags, titles, w-words, to, stops, flat-nouns (see docs/training.md).",
+        "tags, titles, w-words, to, inner-stops, stops, flat-nouns (see docs/training.md).",
     ),
 ]
 Maximise = Annotated[

@@ -27,6 +27,7 @@ from lpcfg.train.data.examples import Examples
 from lpcfg.train.data.folds import (
     REHEARSED,
     HeldOut,
+    Parsed,
     held_out,
     restored,
     split,
@@ -219,7 +220,7 @@ class _Run:
             layers.add_folds(partial(_learned_fold, config, model.weights))
             model = replace(model, rescoring=layers.layer())
         if trees:
-            model = self._calibrated(model, held)
+            model = self._calibrated(model, held, self._unfamiliar(layers, model.weights))
         if len(trees) > SPARED * forest.n_trees and not config.chooses_steps:
             examples, final, facts = self._learned(forest, (), stages.under("all trees"))
             model = _with_maps(final, model)
@@ -238,9 +239,31 @@ class _Run:
         rehearsal = replace(rehearsal, weights=held.weights(rehearsal.members, stages))
         layers.add_folds(partial(_learned_fold, config, rehearsal.weights), rehearsal)
         rehearsal = replace(rehearsal, rescoring=layers.layer(but_last=True))
+        others = self._unfamiliar(layers, rehearsal.weights)
         examples, model, facts = self._learned(forest, (), stages)
-        model = _with_maps(model, self._calibrated(rehearsal, held))
+        model = _with_maps(model, self._calibrated(rehearsal, held, others))
         return examples, replace(model, rescoring=layers.layer()), facts
+
+    def _unfamiliar(
+        self, layers: LayerTraining | None, weights: tuple[float, ...]
+    ) -> Sequence[Parsed]:
+        """Learn models that each lack a kind of text, to parse trees of this kind.
+
+        They tell how sure a model may be on texts unlike the treebanks'.
+        """
+        settings, forest = self._config.rescoring, self._forest
+        if layers is None or settings is None:
+            return ()
+        found = []
+        for kind in settings.unfamiliar:
+            trees, stages = layers.of_kind(kind), self._stages.under(f"without {kind}")
+            rest = part_of(forest, np.setdiff1d(np.arange(forest.n_trees), trees))
+            _, model, _ = self._learned(rest, (), stages)
+            layer = layers.layer_without(trees, stages)
+            sample = spread(trees, forest.source[trees], REHEARSED)
+            model = replace(model, weights=weights, rescoring=layer)
+            found.append(Parsed(model, restored(forest, sample)))
+        return found
 
     def _learned(
         self, forest: Forest, held: Sequence[Tree], stages: Stages
@@ -290,10 +313,16 @@ class _Run:
                 stage=stage,
             )
 
-    def _calibrated(self, model: Model, held: HeldOut) -> Model:
-        """Add maps of the model's posteriors, with and without the layer, and of its surprise."""
-        plain = replace(model, rescoring=None)
-        maps = held.calibration(plain, self._stages)
+    def _calibrated(self, model: Model, held: HeldOut, others: Sequence[Parsed]) -> Model:
+        """Add maps of the model's posteriors, with and without the layer, and of its surprise.
+
+        Other models have trees that count as well.
+        """
+        plain, *plain_others = (
+            one._replace(model=replace(one.model, rescoring=None))
+            for one in (Parsed(model, held.trees), *others)
+        )
+        maps = held.calibration(plain.model, self._stages, plain_others)
         model = replace(model, calibration=maps.common.kept)
         facts: dict[str, object] = {
             "trees": len(held.trees),
@@ -301,8 +330,10 @@ class _Run:
             "raw_calibration": maps.raw.as_dict(),
             "map": maps.common.as_dict(),
         }
+        if others:
+            facts["unfamiliar_trees"] = sum(len(one.trees) for one in others)
         if model.rescoring is not None:
-            maps = held.calibration(model, self._stages.under("rescored"))
+            maps = held.calibration(model, self._stages.under("rescored"), others)
             model = replace(
                 model, rescored_calibration=maps.common.kept, kind_calibrations=maps.kept
             )

@@ -158,6 +158,37 @@ def to(tree: Tree) -> Changed:
 
 
 _STOPS = frozenset({".", ":", "''", "``"})
+_WHOLE = frozenset({"S", "SINV", "SQ", "SBARQ", "NP", "UCP", "FRAG"})
+
+
+def inner_stops(tree: Tree) -> Changed:
+    """Put the final mark into the clause beside it: GENIA's `(S (S …) (. .))` is `(S (S … (. .)))`.
+
+    GENIA's train trees have the first, its dev trees the second. The clause may also be a noun
+    phrase.
+    """
+    above: list[str] = []
+    node = tree
+    marks: Children = ()
+    while tree.label == "S" and node.children:
+        first, *others = node.children + marks
+        if not first.children or (others and not _ends(first, others)):
+            break
+        above.append(node.label)
+        node, marks = first, tuple(others)
+    if not marks:
+        return tree, 0
+    changed = Tree(node.label, node.children + marks)
+    for label in reversed(above):
+        changed = Tree(label, (changed,))
+    return changed, 1
+
+
+def _ends(clause: Tree, others: Sequence[Tree]) -> bool:
+    """Return True if this is a clause, and the others are final marks alone."""
+    return clause.label in _WHOLE and all(mark.is_leaf and mark.label in _STOPS for mark in others)
+
+
 _SENTENCES = frozenset({"S", "SINV", "SQ", "SBARQ"})
 
 
@@ -239,6 +270,7 @@ RULES: Mapping[str, Rule] = {
     "titles": Rule(titles, _TITLES | {"CIT"}),
     "w-words": Rule(w_words, _W_TAGS),
     "to": Rule(to, frozenset({"TO"})),
+    "inner-stops": Rule(inner_stops, _STOPS),
     "stops": Rule(stops, frozenset({"."})),
     "flat-nouns": Rule(flat_nouns, frozenset({"NP"})),
 }

@@ -41,7 +41,8 @@ RUN = 75
 REHEARSED = 4000
 """The most trees of the last fold that are parsed, as many from each treebank where it has them.
 They are learned from all the same, so that more cost time alone: 148, 296 and 1,185 trees of GUM
-left errors of .013, .012 and .010 on gum/dev.
+left errors of .013, .012 and .010 on gum/dev. So are at most as many of an unfamiliar kind of text:
+what is to come is as often unlike the treebanks as like them, so far as anyone knows.
 """
 FEWEST = 50
 """The fewest trees to hold out. Fewer have under 2,000 spans, too few for a map."""
@@ -103,6 +104,13 @@ def spread(trees: Longs, source: Ints, most: int) -> Longs:
     return np.sort(np.concatenate(chosen))
 
 
+class Parsed(NamedTuple):
+    """A model, and trees to parse that it has not seen."""
+
+    model: Model
+    trees: Sequence[Tree]
+
+
 class Maps(NamedTuple):
     """The maps of a model's span posteriors to shares of right spans, and how far both were apart.
 
@@ -147,30 +155,41 @@ class HeldOut:
                 stage.advance(1)
         return tuple(np.exp((np.array(f1) - max(f1)) / LAG).tolist())
 
-    def calibration(self, model: Model, stages: Stages) -> Maps:
+    def calibration(self, model: Model, stages: Stages, others: Sequence[Parsed] = ()) -> Maps:
         """Fit the map from a model's span posteriors to shares of right spans, and one for every
         kind of text.
 
         Every other tree is a half: a map is kept only if the map of one half makes the
         probabilities of the other half truer, and that of a kind only if it makes them truer than
         the common one does. There is none if there are no spans, because all trees have one word.
+
+        `others` are models that each lack a kind of text, with trees of this kind. Their spans
+        count for the kind that a sentence is taken for, and all of them for no kind.
         """
-        with stages.stage("calibration", len(self.trees)) as stage:
-            parser = Parser(model)
-            first, second = (self._examined(parser, self.trees[k::2], stage) for k in range(2))
-        halves = _items(first), _items(second)
+        parsed = [Parsed(model, self.trees), *others]
+        with stages.stage("calibration", sum(len(one.trees) for one in parsed)) as stage:
+            first, second = (self._half(parsed, k, stage) for k in range(2))
+        halves = first.items(), second.items()
         common = fit_checked(*halves, threshold=SERVED)
         domains = None if model.rescoring is None else model.rescoring.domains
         kinds = {
             kind: fit_checked(
-                _items(first, kind),
-                _items(second, kind),
+                first.items(kind),
+                second.items(kind),
                 instead_of=halves if common.kept else None,
                 threshold=SERVED,
             )
             for kind in (() if domains is None else sorted({"", *domains.names}))
         }
-        return Maps(common, kinds, Examined.joined([first, second]).raw_calibration)
+        return Maps(common, kinds, Examined.joined([first.found, second.found]).raw_calibration)
+
+    def _half(self, parsed: Sequence[Parsed], k: int, stage: Stage) -> "_Half":
+        """Examine every other tree from the k-th on, under the models that have not seen them."""
+        known, *others = (
+            self._examined(Parser(one.model), one.trees[k::2], stage) for one in parsed
+        )
+        found = Examined.joined([known, *others])
+        return _Half(found, np.arange(len(found.raw)) >= len(known.raw))
 
     def _examined(self, parser: Parser, trees: Sequence[Tree], stage: Stage) -> Examined:
         before = stage.items
@@ -181,7 +200,18 @@ class HeldOut:
         return examine(parser, trees, workers=self.workers, progress=follow)
 
 
-def _items(found: Examined, kind: str | None = None) -> Items:
-    """Return raw probabilities and truths of spans, of all or of one kind of text."""
-    chosen = slice(None) if kind is None else found.kind == kind
-    return found.raw[chosen], found.correct[chosen]
+class _Half(NamedTuple):
+    """A half of the trees, examined. `unfamiliar` are spans under a model that lacks their kind of
+    text.
+    """
+
+    found: Examined
+    unfamiliar: Bools
+
+    def items(self, kind: str | None = None) -> Items:
+        """Return raw probabilities and truths of spans, of all or of one kind of text."""
+        found = self.found
+        if kind is None:
+            return found.raw, found.correct
+        chosen = found.kind == kind if kind else (found.kind == kind) | self.unfamiliar
+        return found.raw[chosen], found.correct[chosen]

@@ -114,7 +114,9 @@ def learn_layer(
 def _kinds_of_text(
     basis: Basis, facts: Longs, trees: Longs, settings: RescoringSettings, seed: int
 ) -> tuple[Domains | None, Longs]:
-    """Learn to guess the kinds of text, and guess those of these trees."""
+    """Learn to guess the kinds of text, and guess those of these trees. Trees that no pass visits
+    have none.
+    """
     names, kind = basis.kinds
     if not names:
         return None, np.zeros(len(trees), np.int64)
@@ -122,9 +124,10 @@ def _kinds_of_text(
     word = forest.word[forest.is_leaf]
     start = np.searchsorted(np.flatnonzero(forest.is_leaf), forest.tree_start)
     texts = Texts(facts[:, word], start, kind, names)
-    chosen = np.sort(trees)
-    guessed = texts.guessed(chosen, folds_of(forest, chosen, settings.folds), seed)
-    return texts.domains(chosen, seed), guessed[np.searchsorted(chosen, trees)]
+    chosen = np.sort(trees[basis.times[trees] > 0])
+    guessed = np.zeros(forest.n_trees, np.int64)
+    guessed[chosen] = texts.guessed(chosen, folds_of(forest, chosen, settings.folds), seed)
+    return texts.domains(chosen, seed), guessed[trees]
 
 
 def frequent_suffixes(forest: Forest, most: int) -> tuple[str, ...]:

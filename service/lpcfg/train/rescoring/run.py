@@ -92,28 +92,51 @@ class LayerTraining:
 
         It goes on from the layer before, if there is one.
         """
+        spilled = self._spilled[:-1] if but_last else self._spilled
+        layer, self._reached = self._learned(spilled, self._times, self._reached, self._stages)
+        return layer
+
+    def of_kind(self, name: str) -> Longs:
+        """Return the chosen trees of a kind of text."""
+        names, kind = self._kinds
+        found: Longs = self._chosen[kind[self._chosen] == names.index(name)]
+        return found
+
+    def layer_without(self, trees: Longs, stages: Stages) -> Layer:
+        """Return a layer of its own, of the charts of all trees but these."""
+        times = self._times.copy()
+        times[trees] = 0
+        layer, _ = self._learned(self._spilled, times, None, stages)
+        return layer
+
+    def _learned(
+        self,
+        spilled: Sequence[Spilled],
+        times: Ints,
+        before: Progress | None,
+        stages: Stages,
+    ) -> tuple[Layer, Progress]:
         seen = np.zeros(self._forest.n_trees, np.int32)
         trees = np.concatenate([part.trees for part in self._spilled])
-        seen[trees] = self._times[trees]
+        seen[trees] = times[trees]
         basis = Basis(
             self._forest,
             self._grammar,
             self._heads,
             frequent_words(self._forest, seen),
             self._vectors,
-            self._times,
+            times,
             self._kinds,
         )
-        layer, self._reached = learn_layer(
+        return learn_layer(
             basis,
-            self._spilled[:-1] if but_last else self._spilled,
+            spilled,
             self._settings,
-            before=self._reached,
+            before=before,
             seed=self._seed,
             workers=self._workers,
-            stages=self._stages,
+            stages=stages,
         )
-        return layer
 
 
 def frequent_words(forest: Forest, times: Ints) -> frozenset[str]:

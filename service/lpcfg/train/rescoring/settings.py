@@ -18,6 +18,8 @@ class RescoringSettings:
     dimensions    of words' vectors, where they are learned
     vocabulary    words with vectors: the most frequent of the treebank and the text
     domains       the kind of text of each treebank, in their order, "" for none; none by default
+    unfamiliar    kinds of text that stand for those to come: models that each lack one parse its
+                  trees, to know how sure a model may be on text unlike the treebanks'
     """
 
     folds: int = 5
@@ -29,6 +31,7 @@ class RescoringSettings:
     dimensions: int = 100
     vocabulary: int = 50_000
     domains: tuple[str, ...] = ()
+    unfamiliar: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         least = {"folds": 2, "bits": 10, "passes": 1, "width": 0, "hidden_passes": 1}
@@ -42,4 +45,10 @@ class RescoringSettings:
             raise TrainingError(
                 "expected `trust` within [0, 2] and `bits` of at most 26 in [rescoring], got "
                 f"{self.trust} and {self.bits}: correct them"
+            )
+        named = {name for name in self.domains if name}
+        if self.unfamiliar and (len(named) < 2 or not named.issuperset(self.unfamiliar)):
+            raise TrainingError(
+                "expected names in `unfamiliar` that are among two or more in `domains`, got "
+                f"{list(self.unfamiliar)} and {list(self.domains)}: correct them"
             )
