@@ -80,7 +80,7 @@ INSIDE = {
         {"estimators", "tagger"},
         {"rescoring"},
         {"config"},
-        {"distributed", "summary", "adapt"},
+        {"distributed", "summary", "adapt", "words"},
         {"pipeline"},
     ),
     "sequences": (

@@ -431,6 +431,22 @@ def test_options_come_before_the_configuration_file(
     assert (configuration["seed"], configuration["rare_threshold"]) == (7, 2)
 
 
+def test_a_new_store_has_the_vectors_of_the_default_model(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bank, config = tmp_path / "bank.mrg", tmp_path / "config.toml"
+    bank.write_text(SMALL.read_text(encoding="utf-8") * 2, encoding="utf-8")  # enough for a layer
+    config.write_text(
+        '[[members]]\nestimator = "spectral"\nstates = 2\n'
+        "[rescoring]\nfolds = 2\nbits = 12\nwidth = 4\ndimensions = 4\n"
+    )
+    command = ["train", str(bank), "--name", "mine", "--store", str(tmp_path / "new"), "--json"]
+    for options, source in (([], "en@"), (["--words", "none"], "the treebank")):
+        assert main([*command, "--config", str(config), *options]) == 0
+        told = json.loads(capsys.readouterr().out)["rescoring"]["vectors_from"]
+        assert told.startswith(source)
+
+
 def test_evaluate_prints_the_keys_that_scripts_rely_on(
     small_store: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

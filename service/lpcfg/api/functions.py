@@ -60,6 +60,7 @@ def train(
     *,
     dev: "Treebank | None" = None,
     config: "TrainingConfig | None" = None,
+    words: str | None = None,
     workers: int | None = None,
     progress: "Progress | None" = None,
     **settings: object,
@@ -71,6 +72,8 @@ def train(
                 four, as `lpcfg train` has it, where neither this nor a configuration says
     dev         trees to evaluate on when all is learned; the scores are in `.report`
     config      everything that can be set, as one value
+    words       a stored model whose words' vectors the rescoring layer learns with; "none" for
+                vectors of the treebank's own words. For English it is `en` where nothing is said
     workers     processes; by default one per core. The model is the same whatever their number
     progress    is called with a stage's name, items done, and items in all
     settings    keys of `lpcfg.TrainingConfig` or of the estimator: states=16, seed=3, ...
@@ -81,17 +84,20 @@ def train(
     (S (NP (NNS Cats)) (VP (VBP sleep)))
     """
     from lpcfg.api.trained import TrainedModel, sources_of
-    from lpcfg.settings import read_settings
+    from lpcfg.settings import default_store, read_settings
     from lpcfg.train.config import TrainingConfig, overridden
     from lpcfg.train.pipeline import train as learn
     from lpcfg.train.stages import silent
+    from lpcfg.train.words import words_of
 
-    options = {"estimator": estimator, **settings}
+    ours = read_settings(threads=workers)
+    configuration = overridden(config or TrainingConfig(), {"estimator": estimator, **settings})
     model, report = learn(
         sources_of(treebank),
-        overridden(config or TrainingConfig(), options),
+        configuration,
         dev=None if dev is None else sources_of(dev),
-        workers=read_settings(threads=workers).threads,
+        workers=ours.threads,
+        words=words_of(configuration, (ours.model_store, default_store()), ours.model, model=words),
         progress=progress or silent,
     )
     return TrainedModel.of(model, report)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -18,11 +18,7 @@ from lpcfg.cli.options import (
     wrong_usage,
 )
 from lpcfg.cli.terminal import note, progress, result, result_json
-from lpcfg.settings import Settings, read_settings
-
-if TYPE_CHECKING:
-    from lpcfg.train.config import TrainingConfig
-    from lpcfg.train.pipeline import Words
+from lpcfg.settings import Settings, default_store, read_settings
 
 LOOKED_AT = 500
 """Trees of which the first words tell the language."""
@@ -51,32 +47,6 @@ class Switch(StrEnum):
 
 def _is_on(switch: Switch | None) -> bool | None:
     return None if switch is None else switch is Switch.ON
-
-
-def _words(
-    texts: list[Path], model: str | None, settings: Settings, configuration: "TrainingConfig"
-) -> "Words":
-    """Find the source of word vectors: raw text, a named model, or the default model."""
-    from lpcfg.models.model import from_bundle
-    from lpcfg.models.store.versions import list_models, load
-    from lpcfg.train.pipeline import Words
-
-    if configuration.rescoring is None or texts:
-        return Words(texts=texts)
-    default = settings.model if configuration.language == "english" else None
-    known = {one.reference.name for one in list_models(settings.model_store)}
-    reference = model or (default if default in known else None)
-    if reference is None:
-        return Words()
-    stored = load(reference, settings.model_store)
-    layer = from_bundle(stored).rescoring
-    vectors = layer.vectors if layer is not None else None
-    if vectors is None and model is not None:
-        raise typer.BadParameter(
-            f"expected a model with vectors of words in --words, got {model}, which has none: "
-            "name another, or give --text"
-        )
-    return Words(vectors=vectors, model=str(stored.reference))
 
 
 def train(
@@ -153,7 +123,10 @@ def train(
     ] = None,
     words: Annotated[
         str | None,
-        typer.Option(metavar="MODEL", help="A stored model whose words' vectors are used."),
+        typer.Option(
+            metavar="MODEL",
+            help="A stored model whose words' vectors are used; `none`: the treebank's words.",
+        ),
     ] = None,
     automatic: Annotated[
         list[str] | None,
@@ -191,6 +164,7 @@ def train(
     from lpcfg.train.config import TrainingConfig, overridden, read_config
     from lpcfg.train.data.automatic import sure_trees
     from lpcfg.train.pipeline import train_and_publish
+    from lpcfg.train.words import words_of
 
     settings = read_settings(model_store=store, threads=workers)
     options = {
@@ -225,7 +199,8 @@ def train(
     with wrong_usage():
         configuration = overridden(from_file, options)
     check_publishable(settings.model_store, name)
-    vectors = _words(text or [], words, settings, configuration)
+    stores = settings.model_store, read_settings().model_store, default_store()
+    vectors = words_of(configuration, stores, settings.model, texts=text or [], model=words)
     _warn_of_language(treebanks, configuration.language)
     sure = sure_trees(automatic, confidence) if automatic else None
     with progress() as show:

@@ -3,7 +3,7 @@
 import tempfile
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -55,6 +55,7 @@ from lpcfg.train.rescoring.settings import RescoringSettings
 from lpcfg.train.rescoring.vectors import learn_vectors
 from lpcfg.train.stages import Progress, Stages, silent
 from lpcfg.train.summary import Facts, TrainReport, card, sizes, symbol_counts, unseen
+from lpcfg.train.words import Words
 from lpcfg.trees.binarize import binarize
 from lpcfg.trees.style import Style, read_normalized
 from lpcfg.trees.tree import Tree
@@ -66,19 +67,6 @@ Above it, members learn once more from all trees, and keep the calibration of th
 """
 
 Sources = Source | Sequence[Source]
-
-
-@dataclass(frozen=True, eq=False)
-class Words:
-    """The source of word vectors for the rescoring layer.
-
-    It is another model with its name, or files of raw text to learn them from together with the
-    treebank's own words.
-    """
-
-    texts: Sequence[Path] = ()
-    vectors: Vectors | None = None
-    model: str = ""
 
 
 def train_and_publish(
