@@ -18,9 +18,9 @@ from lpcfg.cli.options import (
     wrong_usage,
 )
 from lpcfg.cli.terminal import note, progress, result, result_json
-from lpcfg.settings import Settings, read_settings
 
 if TYPE_CHECKING:
+    from lpcfg.settings import Settings
     from lpcfg.train.config import TrainingConfig
     from lpcfg.train.pipeline import Words
 
@@ -54,7 +54,7 @@ def _is_on(switch: Switch | None) -> bool | None:
 
 
 def _words(
-    texts: list[Path], model: str | None, settings: Settings, configuration: "TrainingConfig"
+    texts: list[Path], model: str | None, settings: "Settings", configuration: "TrainingConfig"
 ) -> "Words":
     """Find the source of word vectors: raw text, a named model, or the default model."""
     from lpcfg.models.model import from_bundle
@@ -188,6 +188,7 @@ def train(
     if text and words:
         raise typer.BadParameter("expected --text or --words, got both: omit one of them")
     from lpcfg.models.store.versions import check_name, check_publishable
+    from lpcfg.settings import read_settings
     from lpcfg.train.config import TrainingConfig, overridden, read_config
     from lpcfg.train.data.automatic import sure_trees
     from lpcfg.train.pipeline import train_and_publish
@@ -289,7 +290,7 @@ def _adapt(
     dev: list[str],
     style: str | None,
     seed: int | None,
-    settings: Settings,
+    settings: "Settings",
     json: bool,
 ) -> None:
     """Adapt a model, publish the result, and print its scores."""

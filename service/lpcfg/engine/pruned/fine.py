@@ -82,7 +82,7 @@ def relative(tables: Tables, coarse: Tables, weight: float = 1.0) -> Member:
         left=frozen(sides[1][0]),
         right=frozen(sides[2][0]),
         entry_start=tables.entry_offset,
-        c_inf=frozen(tables.c_inf.astype(np.float32)),
+        c_inf=frozen(np.asarray(tables.c_inf, np.float32)),
         root_start=tables.root_offset,
         c_one=frozen(c_one.astype(np.float32)),
     )

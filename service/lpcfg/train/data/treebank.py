@@ -14,6 +14,7 @@ from functools import cached_property, partial
 import numpy as np
 from numpy.typing import NDArray
 
+from lpcfg.collector import collector_paused
 from lpcfg.errors import TrainingError, TreebankError
 from lpcfg.grammar.lexicon import ANY, Lexicon
 from lpcfg.grammar.tables import Grammar, Ints, Longs, frozen
@@ -23,7 +24,6 @@ from lpcfg.text.tokenize import penn_forms
 from lpcfg.trees.binarize import LEAF_MARK, SIBLING_MARK, binarize, is_intermediate
 from lpcfg.trees.brackets import (
     MAX_DEPTH,
-    collector_paused,
     read_string,
     without_malformed,
 )
