@@ -9,9 +9,10 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import structlog
+from fastapi import Depends
 from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.types import Scope
@@ -296,3 +297,13 @@ def service_of(request: Request) -> Service:
     """Return the service that a request came to."""
     service: Service = request.app.state.service
     return service
+
+
+async def _dependency(request: Request) -> Service:
+    """Return the service, for endpoints: FastAPI calls a function that is none of `async` on a
+    thread, which takes as long as all else that it does with a request.
+    """
+    return service_of(request)
+
+
+TheService = Annotated[Service, Depends(_dependency)]
