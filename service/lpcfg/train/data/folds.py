@@ -18,6 +18,7 @@ from lpcfg.evaluation.run import SERVED, Examined, examine
 from lpcfg.grammar.tables import Bools, Ints, Longs, Tables
 from lpcfg.models.calibration_map import MonotoneMap
 from lpcfg.models.model import Model
+from lpcfg.models.usual import Usual
 from lpcfg.parsing.parser import Parser
 from lpcfg.train.data.treebank import Forest, part_of, strees_of
 from lpcfg.train.stages import Stage, Stages
@@ -112,6 +113,8 @@ class Maps(NamedTuple):
     common: CheckedMap
     kinds: Mapping[str, CheckedMap]
     raw: Calibration
+    usual: Usual | None
+    """How much the trees' sentences surprise the model, by length."""
 
     @property
     def kept(self) -> dict[str, MonotoneMap]:
@@ -170,7 +173,9 @@ class HeldOut:
             )
             for kind in (() if domains is None else sorted({"", *domains.names}))
         }
-        return Maps(common, kinds, Examined.joined([first, second]).raw_calibration)
+        found = Examined.joined([first, second])
+        words, surprises = [n for n, _ in found.surprises], [one for _, one in found.surprises]
+        return Maps(common, kinds, found.raw_calibration, Usual.fitted(words, surprises))
 
     def _examined(self, parser: Parser, trees: Sequence[Tree], stage: Stage) -> Examined:
         before = stage.items
