@@ -9,29 +9,69 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from lpcfg.grammar.tables import Doubles, Floats, Grammar, Tables
+from lpcfg.grammar.tables import Doubles, Floats, Grammar, Offsets, Tables
 
 Arrays = dict[str, NDArray[Any]]
 _SIDES = ("parent", "left", "right")
 
 
-class StoredMembers(Sequence[Tables]):
-    """The members in a store's arrays. Each use of one makes its tables anew, in float32.
+class StoredMember(Offsets):
+    """A member in a store's arrays. Each use of a side makes it anew, in float32."""
 
-    A parser uses them once. In `en` they take 29 MB, and 14 MB of the file as they are stored.
-    """
+    def __init__(self, grammar: Grammar, tensors: Mapping[str, NDArray[Any]], prefix: str) -> None:
+        self.grammar = grammar
+        self.states, self.terms = tensors[prefix + "states"], tensors[prefix + "terms"]
+        self.c_one: Floats = tensors[prefix + "c_one"]
+        self._stored = {name: tensors[prefix + name] for name in (*_SIDES, "c_inf")}
+        self._scale = tensors.get(prefix + "scale")
+        self._c_inf_scale = tensors.get(prefix + "c_inf_scale")
+
+    @property
+    def parent(self) -> Floats:
+        rows = np.repeat(self.states[self.grammar.rules[:, 0]], self.terms)
+        return self._scaled("parent", self._scale, rows)
+
+    @property
+    def left(self) -> Floats:
+        return self._scaled("left")
+
+    @property
+    def right(self) -> Floats:
+        return self._scaled("right")
+
+    @property
+    def c_inf(self) -> Floats:
+        rows = self.states[self.grammar.entries[:, 0]]
+        return self._scaled("c_inf", self._c_inf_scale, rows)
+
+    def _scaled(
+        self, name: str, scale: Floats | None = None, rows: NDArray[Any] | None = None
+    ) -> Floats:
+        """Return numbers of full precision as they are, and others in float32, times their scales,
+        each of which is that of so many `rows` of numbers.
+        """
+        stored = self._stored[name]
+        if stored.dtype != np.float16:
+            return stored
+        numbers = stored.astype(np.float32)
+        if scale is not None and rows is not None:
+            numbers *= np.repeat(scale, rows)
+        return numbers
+
+    def tables(self) -> Tables:
+        """Return the member's tables, 29 MB in `en`."""
+        sides = {name: getattr(self, name) for name in (*_SIDES, "c_inf")}
+        return Tables(self.grammar, self.states, self.terms, c_one=self.c_one, **sides)
+
+
+class StoredMembers(Sequence[Tables]):
+    """The members in a store's arrays. Each use of one makes its tables anew."""
 
     def __init__(self, grammar: Grammar, tensors: Mapping[str, NDArray[Any]], count: int) -> None:
-        self._grammar = grammar
-        names = ("states", "terms", "c_one", *_SIDES, "c_inf", "scale", "c_inf_scale")
-        prefixes = [f"members.{k}." for k in range(count)]
-        self._parts = [
-            {name: tensors[prefix + name] for name in names if prefix + name in tensors}
-            for prefix in prefixes
-        ]
+        self.stored = [StoredMember(grammar, tensors, f"members.{k}.") for k in range(count)]
 
     def __len__(self) -> int:
-        return len(self._parts)
+        return len(self.stored)
 
     @overload
     def __getitem__(self, k: int) -> Tables: ...
@@ -41,13 +81,8 @@ class StoredMembers(Sequence[Tables]):
 
     def __getitem__(self, k: int | slice) -> Tables | tuple[Tables, ...]:
         if isinstance(k, slice):
-            return tuple(_member(self._grammar, part) for part in self._parts[k])
-        return _member(self._grammar, self._parts[k])
-
-    @property
-    def states(self) -> int:
-        """The largest number of latent states of any symbol."""
-        return max((int(part["states"].max()) for part in self._parts), default=1)
+            return tuple(one.tables() for one in self.stored[k])
+        return self.stored[k].tables()
 
 
 def member_arrays(prefix: str, tables: Tables, exact: bool) -> Arrays:
@@ -76,15 +111,3 @@ def _halved(flat: Floats, rows: NDArray[np.integer[Any]]) -> tuple[NDArray[np.fl
     largest = np.maximum.reduceat(np.abs(flat), starts).astype(np.float64)
     largest[largest == 0] = 1.0
     return (flat / np.repeat(largest, rows)).astype(np.float16), largest
-
-
-def _member(grammar: Grammar, stored: Mapping[str, NDArray[Any]]) -> Tables:
-    part = {name: stored[name] for name in ("states", "terms", "c_one", *_SIDES, "c_inf")}
-    if part["parent"].dtype == np.float16:
-        for name in (*_SIDES, "c_inf"):
-            part[name] = part[name].astype(np.float32)
-        rows = np.repeat(part["states"][grammar.rules[:, 0]], part["terms"])
-        part["parent"] *= np.repeat(stored["scale"], rows)
-        rows = part["states"][grammar.entries[:, 0]]
-        part["c_inf"] *= np.repeat(stored["c_inf_scale"], rows)
-    return Tables(grammar=grammar, **part)

@@ -20,7 +20,7 @@ from lpcfg.grammar.tables import Doubles, Grammar, Tables, frozen
 from lpcfg.grammar.tagging import FREQUENT, TagModel
 from lpcfg.models.calibration_map import MonotoneMap
 from lpcfg.models.checks import check
-from lpcfg.models.members import StoredMembers, member_arrays
+from lpcfg.models.members import StoredMember, StoredMembers, member_arrays
 from lpcfg.models.parts import Parts
 from lpcfg.models.rescoring import layer_of, layer_parts
 from lpcfg.models.store.files import GRAMMAR, TENSORS, Bundle
@@ -77,16 +77,18 @@ class Model:
             )
 
     @property
-    def weighted(self) -> Iterator[tuple[Tables, float]]:
-        """The members' tables with their weights, one after the other."""
-        return zip(self.members, self.weights or (1.0,) * len(self.members), strict=True)
+    def weighted(self) -> Iterator[tuple[Tables | StoredMember, float]]:
+        """The members with their weights, those of a store as they are stored."""
+        return zip(self._unmade, self.weights or (1.0,) * len(self.members), strict=True)
+
+    @property
+    def _unmade(self) -> Sequence[Tables | StoredMember]:
+        return self.members.stored if isinstance(self.members, StoredMembers) else self.members
 
     @property
     def states(self) -> int:
         """The largest number of latent states of any symbol."""
-        if isinstance(self.members, StoredMembers):
-            return self.members.states
-        return max((int(member.states.max()) for member in self.members), default=1)
+        return max((int(member.states.max()) for member in self._unmade), default=1)
 
 
 def fallback_grammar(

@@ -211,6 +211,7 @@ class Parser:
         """Create the parser of a stored model, or one of its tensors alone."""
         with collector_paused():  # the first kernels are loaded here
             model = from_bundle(stored)
+            stored.let_go()
             kept = model if rescore else replace(model, rescoring=None)
             made = cls(kept, reference=stored.reference)
         stored.let_go()
