@@ -3,9 +3,9 @@
 import asyncio
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -23,7 +23,7 @@ from lpcfg.settings import Settings
 from lpcfg.web.http.clients import Proxies
 from lpcfg.web.http.keys import Key, Keys
 from lpcfg.web.http.problems import Refused
-from lpcfg.web.http.record import Record, record_of
+from lpcfg.web.http.record import Record, connection_of, record_of
 from lpcfg.web.http.traces import Traces
 from lpcfg.web.jobs import Jobs
 from lpcfg.web.memory import give_back
@@ -209,13 +209,8 @@ class Service:
         record = record_of(request.scope)
         lane = lane_of(estimate)
         self.admission.check(lane, record.client)
-        watching = asyncio.create_task(_cancel_on_disconnect(request, stop))
-        try:
+        async with _cancelled_on_disconnect(request, stop):
             return await self.answers(prepare, lane, record, estimate, stop)
-        finally:
-            watching.cancel()
-            with suppress(asyncio.CancelledError):
-                await watching
 
     async def answers(
         self,
@@ -281,6 +276,30 @@ async def until_disconnect(request: Request) -> None:
     """Wait until the client has disconnected. The request's body must have been read."""
     while (await request.receive())["type"] != "http.disconnect":
         pass
+
+
+@asynccontextmanager
+async def _cancelled_on_disconnect(request: Request, stop: Stop) -> AsyncIterator[None]:
+    """Cancel work inside when the client disconnects.
+
+    The connection tells, where the server gives it: another task would take the interpreter's lock
+    from the thread that parses.
+    """
+    connection = connection_of(request.scope)
+    if connection is not None:
+        connection.when_gone(stop.cancel)
+        try:
+            yield
+        finally:
+            connection.when_gone(None)
+        return
+    watching = asyncio.create_task(_cancel_on_disconnect(request, stop))
+    try:
+        yield
+    finally:
+        watching.cancel()
+        with suppress(asyncio.CancelledError):
+            await watching
 
 
 async def _cancel_on_disconnect(request: Request, stop: Stop) -> None:
