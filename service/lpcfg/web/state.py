@@ -224,18 +224,21 @@ class Service:
         if self.workers is None:
             raise Refused("starting", "expected running workers, got none: try again shortly")
         place = self.admission.enter(lane, record.client, estimate)
-        line = self.workers.submit(prepare, place, stop, record.phases)
         try:
             async with asyncio.timeout(self.settings.timeout_seconds):
-                return await line.done
+                # The last step: the thread that it wakes waits for the interpreter's lock.
+                line = self.workers.submit(prepare, place, stop, record.phases)
+                try:
+                    return await line.done
+                finally:
+                    record.waited += line.waited
+                    record.worked += line.worked
         except (TimeoutError, DeadlineError):  # the event loop or the worker saw the deadline first
             raise DeadlineError(
                 f"expected to be done within {self.settings.timeout_seconds:g} seconds, got no "
                 "answer by then: send less at once"
             ) from None
         finally:
-            record.waited += line.waited
-            record.worked += line.worked
             stop.cancel()
 
     def charge(self, asker: Asker, tokens: int) -> None:
