@@ -59,7 +59,9 @@ imported = time.perf_counter()
 parser = Parser.load(sys.argv[1], sys.argv[2])
 loaded = time.perf_counter()
 parser.parse([Sentence(tuple(sys.argv[3:]))])
-print(imported - started, loaded - imported, time.perf_counter() - loaded)
+print(imported - started, loaded - imported, time.perf_counter() - loaded, time.process_time())
+lines = dict(line.split(":") for line in open("/proc/self/status"))
+print(*(lines[name].split()[0] for name in ("VmRSS", "VmHWM")))
 """
 
 
@@ -82,6 +84,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--sentences", type=int, default=1000, help="of the treebank, at most")
     parser.add_argument("--repeat", type=int, default=20, help="sentences of every length")
     parser.add_argument("--profile", action="store_true", help="only where the time goes")
+    parser.add_argument("--starts", action="store_true", help="only starts of a process")
     parser.add_argument("--json", action="store_true", help="one object a line")
     return parser.parse_args()
 
@@ -107,6 +110,16 @@ def measure(arguments: argparse.Namespace) -> Iterator[Record]:
 def _records(
     parser: Parser, gold: Sequence[Tree], arguments: argparse.Namespace
 ) -> Iterator[Record]:
+    if not arguments.starts:
+        yield from _parsing(parser, gold, arguments)
+    if not arguments.profile:
+        for cache in ("cold", "warm"):
+            yield start(arguments.model, arguments.store, gold[0].tokens(), cache)
+
+
+def _parsing(
+    parser: Parser, gold: Sequence[Tree], arguments: argparse.Namespace
+) -> Iterator[Record]:
     yield profile(parser, gold)
     if arguments.profile:
         return
@@ -116,8 +129,6 @@ def _records(
         yield of_length(parser, gold, length, arguments.repeat)
     for scale in SCALES:
         yield pruned(parser.model, gold, scale)
-    for cache in ("cold", "warm"):
-        yield start(arguments.model, arguments.store, gold[0].tokens(), cache)
 
 
 def check_agreement(model: Model, gold: Sequence[Tree]) -> None:
@@ -252,7 +263,7 @@ def _watched(spent: dict[str, float], name: str, owner: object, attribute: str) 
 
 
 def start(model: str, store: Path, words: Sequence[str], cache: str) -> Record:
-    """Measure the seconds from a new process's first import to its first parse.
+    """Measure the seconds from a new process's first import to its first parse, and its memory.
 
     A cold cache is empty, so every kernel is compiled. A warm one has just been filled.
     """
@@ -265,7 +276,7 @@ def start(model: str, store: Path, words: Sequence[str], cache: str) -> Record:
                 command, cwd=ROOT, env=variables, capture_output=True, text=True, check=True
             )
             process = time.perf_counter() - began
-    parts = [float(part) for part in done.stdout.split()]
+    *parts, cpu, resident, peak = (float(part) for part in done.stdout.split())
     names = ("import_seconds", "load_seconds", "first_parse_seconds")
     return {
         "what": "start",
@@ -273,6 +284,9 @@ def start(model: str, store: Path, words: Sequence[str], cache: str) -> Record:
         **{name: round(value, 3) for name, value in zip(names, parts, strict=True)},
         "seconds": round(sum(parts), 3),
         "process_seconds": round(process, 3),
+        "cpu_seconds": round(cpu, 3),
+        "resident_mb": round(resident / 1024, 1),
+        "peak_mb": round(peak / 1024, 1),
     }
 
 

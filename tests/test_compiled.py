@@ -50,6 +50,17 @@ def test_only_folders_can_be_written(tmp_path: Path) -> None:
     assert not _is_writable(Path("~/unknown"))
 
 
+def test_kernels_are_loaded_without_linear_algebra_which_others_still_find() -> None:
+    own = "import sys, lpcfg.parsing.parser; print('scipy.linalg' in sys.modules)"
+    others = "import numba, numpy; print(numba.njit(lambda a: a @ a)(2 * numpy.eye(2))[1, 1])"
+    assert said(f"{own}\n{others}").split() == ["False", "4.0"]
+
+
+def test_commands_are_listed_without_pydantic_and_kernels() -> None:
+    code = "import sys, lpcfg.cli; print(sys.modules.keys() & {'pydantic', 'numba', 'scipy'})"
+    assert said(code) == "set()"
+
+
 def test_an_ordinary_installation_is_left_to_numba() -> None:
     assert said(SAY) == os.environ.get("NUMBA_CACHE_DIR", "")
 

@@ -63,6 +63,16 @@ def test_the_benchmark_can_print_only_the_profile(
     assert "what=profile" in line
 
 
+def test_the_benchmark_can_measure_starts_alone(
+    arguments: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(parse, "start", lambda *_: {"what": "start"})
+    arguments.append("--starts")
+    parse.main()
+    kinds = [json.loads(line)["what"] for line in capsys.readouterr().out.splitlines()]
+    assert kinds == ["start", "start"]
+
+
 def test_a_model_that_is_wrong_is_not_timed(monkeypatch: pytest.MonkeyPatch) -> None:
     model = small_models.spectral()
     (member,) = model.members
@@ -83,8 +93,8 @@ def test_the_benchmark_checks_models_of_counts_too() -> None:
 
 
 def test_the_start_is_measured_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A process that prints three figures stands in for one that compiles for a minute."""
-    monkeypatch.setattr(parse, "START", "print(0.5, 0.25, 1.0)")
+    """A process that prints six figures stands in for one that compiles for a minute."""
+    monkeypatch.setattr(parse, "START", "print(0.5, 0.25, 1.0, 1.5, 2048, 3072)")
     record = parse.start("small", tmp_path, ["The", "cat"], "warm")
     assert {k: v for k, v in record.items() if k != "process_seconds"} == {
         "what": "start",
@@ -93,4 +103,7 @@ def test_the_start_is_measured_in_parts(tmp_path: Path, monkeypatch: pytest.Monk
         "load_seconds": 0.25,
         "first_parse_seconds": 1.0,
         "seconds": 1.75,
+        "cpu_seconds": 1.5,
+        "resident_mb": 2.0,
+        "peak_mb": 3.0,
     }

@@ -7,6 +7,7 @@ import pytest
 from pydantic import ValidationError
 
 from lpcfg import settings as module
+from lpcfg.api.stores import chosen_store
 from lpcfg.errors import SettingsError
 from lpcfg.settings import PREFIX, Settings, misspelt_settings, read_settings
 
@@ -33,6 +34,21 @@ def test_arguments_come_before_the_environment(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setenv("LPCFG_HOST", "::1")
     settings = read_settings(port=9001, host=None)
     assert (settings.port, settings.host) == (9001, "::1")
+
+
+def test_the_store_is_that_of_all_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert chosen_store() == read_settings().model_store
+    assert chosen_store("mine") == "mine"
+    monkeypatch.setenv("LPCFG_MODEL_STORE", "theirs")
+    assert (chosen_store(), chosen_store("mine")) == ("theirs", "mine")
+    with pytest.raises(SettingsError, match="expected LPCFG_MODEL_STORE to have at least 1 char"):
+        chosen_store("")
+
+
+def test_a_command_refuses_settings_that_it_does_not_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("lpcfg_port", "http")
+    with pytest.raises(SettingsError, match="expected LPCFG_PORT to be a valid integer"):
+        chosen_store("mine")
 
 
 def test_settings_do_not_change() -> None:

@@ -3,6 +3,7 @@
 import sys
 
 from lpcfg.cancel import block_interrupts
+from lpcfg.collector import skip_the_last_collections
 
 
 def main() -> int:
@@ -10,7 +11,9 @@ def main() -> int:
     block_interrupts()
     from lpcfg.cli import main as command
 
-    return command()
+    code = command()
+    skip_the_last_collections()
+    return code
 
 
 if __name__ == "__main__":

@@ -8,8 +8,11 @@ user's own among the temporary files then keeps the kernels, for as long as thes
 import os
 import tempfile
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
+
+from lpcfg.collector import collector_paused
 
 Kernel = TypeVar("Kernel", bound=Callable[..., Any])
 PACKAGE = Path(__file__).parent
@@ -27,6 +30,7 @@ def compiled(
     Numba then does not count references to them, a fourth of the time of small functions called in
     loops.
     """
+    import_numba()
     from numba import njit
 
     options["no_cfunc_wrapper"] = True
@@ -36,6 +40,30 @@ def compiled(
         options["_nrt"] = False
     decorate: Callable[[Kernel], Kernel] = njit(cache=not helper, nogil=True, **options)
     return decorate
+
+
+@cache
+def import_numba() -> None:
+    """Import Numba with what it needs to load kernels, but for SciPy's linear algebra.
+
+    Numba imports that only to know that it is there: a tenth of a second, and 20 MB. No kernel here
+    calls it. Where a caller's own kernels do, Numba imports it when it compiles them.
+    """
+    with collector_paused():
+        from numba.core.compiler_lock import global_compiler_lock
+        from numba.np import linalg
+
+        with global_compiler_lock:
+            ensure = linalg.ensure_blas
+            linalg.ensure_blas = _left_out
+            try:
+                import numba.np.arraymath  # noqa: F401
+            finally:
+                linalg.ensure_blas = ensure
+
+
+def _left_out() -> None:
+    raise ImportError("not needed here")
 
 
 def find_place() -> None:

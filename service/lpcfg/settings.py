@@ -19,16 +19,9 @@ from pydantic_settings import (
 )
 
 from lpcfg.errors import SettingsError
+from lpcfg.stores import default_store
 
 PREFIX = "LPCFG_"
-
-
-def default_store() -> str:
-    """Find `model_store` in the checkout this code runs from, or else in the current folder."""
-    beside_the_code = Path(__file__).resolve().parents[2] / "model_store"
-    return str(beside_the_code if beside_the_code.is_dir() else Path("model_store"))
-
-
 _GROUPS = Path("/sys/fs/cgroup")
 _OWN_GROUP = Path("/proc/self/cgroup")
 

@@ -135,6 +135,17 @@ def test_a_model_is_published_and_loaded(tmp_path: Path) -> None:
     assert back.lexicon.words == full().lexicon.words
 
 
+def test_members_are_made_anew_from_the_store_at_each_use(tmp_path: Path) -> None:
+    reference = publish(tmp_path, "small", bundle(full(), exact=False))
+    back = from_bundle(load(str(reference), tmp_path))
+    first, again = back.members[0], back.members[0]
+    assert first is not again
+    assert differing(first, again) == []
+    assert len(back.members[:1]) == 1
+    assert back.states == max(member.states.max() for member in back.members)
+    assert [weight for _, weight in back.weighted] == list(full().weights or (1.0,))
+
+
 def test_a_model_of_counts_alone_has_no_members_and_one_state() -> None:
     model = replace(small_models.counts(), fallback=None, tagger=None)
     back = from_bundle(bundle(model, exact=False))

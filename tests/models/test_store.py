@@ -8,6 +8,7 @@ import errno
 import fcntl
 import hashlib
 import json
+import mmap
 import os
 import re
 import resource
@@ -680,11 +681,64 @@ def test_recorded_files_with_senseless_content_are_refused(
         store.load("en", tmp_path)
 
 
-def test_tensors_with_wrong_offsets_are_refused(tmp_path: Path) -> None:
+def test_numbers_are_mapped_and_places_are_copied(tmp_path: Path) -> None:
+    store.publish(tmp_path, "en", bundle())
+    tensors = store.load("en", tmp_path).tensors
+    assert isinstance(tensors["C"].base, mmap.mmap)
+    assert tensors["counts"].base is None
+    assert not any(array.flags.writeable for array in tensors.values())
+
+
+def test_a_version_that_is_removed_stays_as_it_was_loaded(tmp_path: Path) -> None:
+    store.publish(tmp_path, "en", bundle())
+    stored = store.load("en", tmp_path)
+    store.remove("en@1", tmp_path)
+    stored.let_go()
+    assert same(stored, bundle())
+
+
+def test_places_stay_as_they_were_checked_even_if_the_file_changes(tmp_path: Path) -> None:
+    store.publish(tmp_path, "en", bundle())
+    stored = store.load("en", tmp_path)
+    path = tmp_path / "en" / "1" / "tensors.safetensors"
+    path.chmod(0o644)
+    with path.open("r+b") as file:  # in place, which nothing of the store ever does
+        file.write(bytes(path.stat().st_size))
+    assert not stored.tensors["C"].any()
+    np.testing.assert_array_equal(stored.tensors["counts"], bundle().tensors["counts"])
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (b"[0,16]", b"[0,99]"),
+        (b"[0,16]", b"[0,8 ]"),
+        (b"[0,16]", b"[8,24]"),
+        (b"[0,16]", b'[0,""]'),
+        (b"[0,16]", b"[0]   "),
+        (b"[0,16]", b"null  "),
+    ],
+)
+def test_tensors_with_wrong_offsets_are_refused(old: bytes, new: bytes, tmp_path: Path) -> None:
     store.publish(tmp_path, "en", Bundle({"x": np.ones(2)}, {}, {}, ""))
     folder = tmp_path / "en" / "1"
     whole = (folder / "tensors.safetensors").read_bytes()
-    replace_recorded(folder, "tensors.safetensors", whole.replace(b"[0,16]", b"[0,99]"))
+    assert old in whole
+    replace_recorded(folder, "tensors.safetensors", whole.replace(old, new))
+    with pytest.raises(StoreError, match=r"tensors\.safetensors: expected safetensors, found"):
+        store.load("en", tmp_path)
+
+
+@pytest.mark.parametrize("size", [-2, 2.0, True, "2", 3, 1 << 70])
+def test_tensors_of_senseless_sizes_are_refused(size: object, tmp_path: Path) -> None:
+    store.publish(tmp_path, "en", Bundle({"x": np.ones(2)}, {}, {}, ""))
+    folder = tmp_path / "en" / "1"
+    whole = (folder / "tensors.safetensors").read_bytes()
+    end = 8 + int.from_bytes(whole[:8], "little")
+    header = whole[8:end].replace(b'"shape":[2]', b'"shape":[' + json.dumps(size).encode() + b"]")
+    data = len(header).to_bytes(8, "little") + header + whole[end:]
+    replace_recorded(folder, "tensors.safetensors", data)
+    rewrite(folder, lambda manifest: manifest["tensors"]["x"].update(shape=[size]))
     with pytest.raises(StoreError, match=r"tensors\.safetensors: expected safetensors, found"):
         store.load("en", tmp_path)
 

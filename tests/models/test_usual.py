@@ -7,11 +7,12 @@ import numpy as np
 import pytest
 
 from lpcfg.errors import GrammarError
-from lpcfg.models.model import from_bundle, to_bundle
+from lpcfg.models.model import Model, from_bundle, to_bundle
 from lpcfg.models.usual import GROUP, STEPS, Usual
 from lpcfg.parsing.parser import Parser
 from lpcfg.parsing.sentences import sentence_from_tokens, sentence_from_tree
-from lpcfg.train.pipeline import usual_of
+from lpcfg.train.data.folds import HeldOut
+from lpcfg.train.stages import Stages
 from tests import small_models
 
 
@@ -57,9 +58,26 @@ def test_what_are_no_quantiles_is_refused(
         Usual(longest, quantiles)
 
 
+def usual_of(model: Model) -> Usual | None:
+    return HeldOut(small_models.trees(), model, 1).calibration(model, Stages()).usual
+
+
+def test_surprise_is_counted_for_every_sentence_with_a_probability() -> None:
+    model = small_models.counts()
+    parser = Parser(model)
+    sentences = [sentence_from_tree(tree) for tree in small_models.trees()]
+    surprises = [
+        (len(sentence.tokens), parser.surprise(sentence, found.log_probability))
+        for sentence, found in zip(sentences, parser.parse(sentences), strict=True)
+        if found.log_probability is not None
+    ]
+    expected = Usual.fitted([n for n, _ in surprises], [one for _, one in surprises])
+    assert usual_of(model) == expected
+
+
 def test_a_stored_model_answers_the_same_percentiles() -> None:
     model = small_models.counts()
-    usual = usual_of(model, small_models.trees())
+    usual = usual_of(model)
     assert usual is not None
     assert len(usual.quantiles[0]) == STEPS + 1
     stored = from_bundle(to_bundle(replace(model, usual=usual), facts={}, card=""))
@@ -69,7 +87,7 @@ def test_a_stored_model_answers_the_same_percentiles() -> None:
 
 def test_salad_is_more_unusual_than_the_sentences_that_were_learned_from() -> None:
     model = small_models.counts()
-    usual = usual_of(model, small_models.trees())
+    usual = usual_of(model)
     parser = Parser(replace(model, usual=usual))
     good = [sentence_from_tree(tree) for tree in small_models.trees()[:20]]
     salad = [sentence_from_tokens(sentence.tokens[::-1]) for sentence in good]

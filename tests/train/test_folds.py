@@ -117,7 +117,7 @@ def test_the_map_gives_the_share_of_right_held_out_spans(tmp_path: Path) -> None
     model, _ = train(bank(tmp_path, 9 * HIGH + LOW), COUNTS)
     held = HeldOut([parse_tree(HIGH)] * 60 + [parse_tree(LOW)] * 40, model, workers=2)
     stages = Stages()
-    checked, _, before = held.calibration(model, stages)
+    checked, _, before, _ = held.calibration(model, stages)
     assert checked.kept is not None
     assert checked.kept.apply([0.1, 1.0]).tolist() == pytest.approx([0.4, 1.0])
     # both halves have 40 % of LOW, so that the map of one is right for the other
@@ -137,7 +137,7 @@ def test_a_map_that_makes_unseen_trees_worse_is_left_out(tmp_path: Path) -> None
     model, _ = train(bank(tmp_path, 5 * HIGH + 5 * LOW), COUNTS)
     pairs = [(HIGH, LOW)] * 45 + [(LOW, HIGH)] * 5
     held = HeldOut([parse_tree(one) for pair in pairs for one in pair], model, workers=1)
-    checked, _, before = held.calibration(model, Stages())
+    checked, _, before, _ = held.calibration(model, Stages())
     assert checked.kept is None
     assert checked.raw_error == pytest.approx(0.4 / 3)
     assert checked.mapped_error == pytest.approx(0.8 / 3)

@@ -200,7 +200,7 @@ def test_a_worker_that_is_killed_is_an_error_not_a_wait(
 ) -> None:
     (tmp_path / "bank.mrg").write_text("(S (A a) (B b))" * 20)
     monkeypatch.setattr(treebank, "_PIECE", 32)
-    monkeypatch.setattr(treebank, "_coded_text", _killed)
+    monkeypatch.setattr(treebank, "coded_text", _killed)
     with pytest.raises(TrainingError, match=r"got one that was killed.*use fewer workers"):
         read_forest(tmp_path / "bank.mrg", workers=2)
 

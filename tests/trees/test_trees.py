@@ -14,6 +14,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from lpcfg.collector import collector_paused
 from lpcfg.errors import InputError, TreebankError
 from lpcfg.text.files import Source, texts
 from lpcfg.trees import brackets
@@ -27,7 +28,6 @@ from lpcfg.trees.binarize import (
     unescape,
 )
 from lpcfg.trees.brackets import (
-    collector_paused,
     parse_tree,
     ptb_escape,
     ptb_unescape,

@@ -9,6 +9,7 @@ from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -438,6 +439,29 @@ def test_an_unexpected_fault_while_preparing_fails_the_line() -> None:
             workers.close()
 
     assert isinstance(asyncio.run(work()), FaultError)
+
+
+@pytest.mark.parametrize(("cost", "expected"), [(0.002, 1), (0.02, 2)])
+def test_only_a_line_beyond_a_batch_is_prepared_before_its_turn(
+    cost: float, expected: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def work() -> int:
+        loop, messages = asyncio.get_running_loop(), list[Any]()
+        tell = loop.call_soon_threadsafe
+        monkeypatch.setattr(
+            loop, "call_soon_threadsafe", lambda *told: (messages.append(told), tell(*told))[1]
+        )
+        admission = Admission(1, 8, 1.0)
+        workers = Workers(1, admission)
+        place = admission.enter(Lane.SINGLE, "a", cost)
+        try:
+            line = workers.submit(lambda: [Task(lambda: b"", cost)], place, Stop())
+            assert await line.done == [b""]
+            return len(messages)
+        finally:
+            workers.close()
+
+    assert asyncio.run(work()) == expected
 
 
 def test_a_long_line_does_not_keep_a_short_one_waiting() -> None:

@@ -31,10 +31,10 @@ def load(model: str = "en", *, store: str | Path | None = None) -> "Parser":
     >>> parser.reference.name
     'en'
     """
-    from lpcfg.parsing.parser import Parser
-    from lpcfg.settings import read_settings
+    from lpcfg.api.stores import chosen_store
+    from lpcfg.parsing.loading import load_parser
 
-    return Parser.load(model, store or read_settings().model_store)
+    return load_parser(model, store or chosen_store())
 
 
 def load_dependencies(
@@ -48,10 +48,10 @@ def load_dependencies(
     >>> found.arcs.heads
     (2, 0, 2)
     """
+    from lpcfg.api.stores import chosen_store
     from lpcfg.dependencies.parser import DependencyParser
-    from lpcfg.settings import read_settings
 
-    return DependencyParser.load(model, store or read_settings().model_store)
+    return DependencyParser.load(model, store or chosen_store())
 
 
 def train(
@@ -84,7 +84,8 @@ def train(
     (S (NP (NNS Cats)) (VP (VBP sleep)))
     """
     from lpcfg.api.trained import TrainedModel, sources_of
-    from lpcfg.settings import default_store, read_settings
+    from lpcfg.settings import read_settings
+    from lpcfg.stores import default_store
     from lpcfg.train.config import TrainingConfig, overridden
     from lpcfg.train.pipeline import train as learn
     from lpcfg.train.stages import silent

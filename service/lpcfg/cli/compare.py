@@ -7,7 +7,6 @@ import typer
 from lpcfg.cli.options import Json, Maximise, Model, Store, Tags, Treebanks
 from lpcfg.cli.terminal import progress, result, result_json
 from lpcfg.errors import InputError
-from lpcfg.settings import read_settings
 
 
 def compare(
@@ -32,6 +31,7 @@ def compare(
     from lpcfg.evaluation.comparison import compare as compared
     from lpcfg.evaluation.run import evaluate_parser
     from lpcfg.parsing.parser import Parser
+    from lpcfg.settings import read_settings
     from lpcfg.trees.style import read_normalized
 
     settings = read_settings(model_store=store)

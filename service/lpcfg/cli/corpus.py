@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from lpcfg.api.stores import chosen_store
 from lpcfg.cli.terminal import note, result, result_json
 from lpcfg.corpora.forms import Form, Output
-from lpcfg.settings import read_settings
 from lpcfg.text.urls import is_url, missing
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def parse_into(
     from lpcfg.corpora.run import find, run
     from lpcfg.models.store.versions import resolve
 
-    reference = resolve(model, read_settings(model_store=store).model_store)
+    reference = resolve(model, chosen_store(store))
     text, _, id = columns.partition(",")
     job = Job(
         out=out if is_url(out) else os.path.abspath(out),

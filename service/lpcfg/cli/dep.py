@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from lpcfg.api.stores import chosen_store
 from lpcfg.cli.options import Json, Model, Store
 from lpcfg.cli.sentences import sentences
 from lpcfg.cli.terminal import note, progress, result, result_json
 from lpcfg.corpora.forms import Form
-from lpcfg.settings import read_settings
 
 if TYPE_CHECKING:
     from lpcfg.dependencies.conllu import Sentence
@@ -88,7 +88,7 @@ def train(
     from lpcfg.models.store.versions import check_publishable
     from lpcfg.words.files import load
 
-    place = read_settings(model_store=store).model_store
+    place = chosen_store(store)
     check_publishable(place, name)  # fails before the work instead of after it
     config = training.Config(Settings(epochs=epochs), members, vectors, seed, workers)
     trees = training.read(files)
@@ -257,7 +257,7 @@ def _rest(measured: dict[str, object]) -> dict[str, object]:
 def _parser(model: str, store: str | None) -> "DependencyParser":
     from lpcfg.dependencies.parser import DependencyParser
 
-    return DependencyParser.load(model, read_settings(model_store=store).model_store)
+    return DependencyParser.load(model, chosen_store(store))
 
 
 def _gold(files: list[str]) -> "Iterator[Sentence]":

@@ -17,7 +17,6 @@ from lpcfg.cli.options import (
 )
 from lpcfg.cli.terminal import progress, result, result_json
 from lpcfg.errors import InputError
-from lpcfg.settings import read_settings
 
 if TYPE_CHECKING:
     from lpcfg.parsing.parser import Parser
@@ -60,6 +59,7 @@ def evaluate(
     """
     from lpcfg.evaluation.run import evaluate_parser
     from lpcfg.parsing.parser import Parser
+    from lpcfg.settings import read_settings
     from lpcfg.trees.style import Style, read_normalized
 
     with wrong_usage("--style"):

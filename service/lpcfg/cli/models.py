@@ -5,9 +5,9 @@ from typing import Annotated
 
 import typer
 
+from lpcfg.api.stores import chosen_store
 from lpcfg.cli.options import Json, Model, Store
 from lpcfg.cli.terminal import note, result, result_json, result_table
-from lpcfg.settings import read_settings
 
 app = typer.Typer(
     help="List, show, verify and remove the models of a store.",
@@ -17,7 +17,7 @@ app = typer.Typer(
 
 
 def _store(given: str | None) -> str:
-    return read_settings(model_store=given).model_store
+    return chosen_store(given)
 
 
 @app.command("list", epilog="Example: lpcfg models list --store model_store --json")

@@ -7,13 +7,13 @@ from typing import Annotated
 
 import typer
 
+from lpcfg.api.stores import chosen_store
 from lpcfg.cli.corpus import parse_into
 from lpcfg.cli.options import Json, Maximise, Model, Rescore, Store
 from lpcfg.cli.sentences import sentences
 from lpcfg.cli.terminal import note, result, result_json
 from lpcfg.corpora.forms import Form
 from lpcfg.parsing.results import Analysis, Options
-from lpcfg.settings import read_settings
 
 
 class Output(StrEnum):
@@ -144,10 +144,11 @@ def parse(
         raise typer.BadParameter(
             "trees have no room for them: add --json", param_hint="--marginals"
         )
-    from lpcfg.parsing.parser import Parser
+    from lpcfg.parsing.loading import load_parser
+
+    parser = load_parser(model, chosen_store(store), rescore=rescore)
     from lpcfg.parsing.to_json import analysis_json, marginals_json
 
-    parser = Parser.load(model, read_settings(model_store=store).model_store, rescore=rescore)
     options = Options(k=k, objective=objective)
     unknown: Counter[str] = Counter()
     for found in sentences(files or (), form or Form.TEXT):

@@ -8,7 +8,6 @@ import typer
 from lpcfg.cli.options import Json, Model, Store, Tags
 from lpcfg.cli.terminal import check_output, note, progress, result, result_json
 from lpcfg.errors import InputError
-from lpcfg.settings import read_settings
 
 
 def report(
@@ -49,6 +48,7 @@ def report(
     from lpcfg.models.store.versions import load
     from lpcfg.parsing.parser import Parser
     from lpcfg.report.page import Evaluation, page, told
+    from lpcfg.settings import read_settings
     from lpcfg.text.files import write_whole
     from lpcfg.trees.style import read_normalized
 

@@ -7,7 +7,6 @@ import typer
 from lpcfg.cli import interrupts
 from lpcfg.cli.options import Store
 from lpcfg.cli.terminal import note, result_table
-from lpcfg.settings import misspelt_settings, read_settings
 
 
 def serve(
@@ -32,6 +31,7 @@ def serve(
 
     All other settings are in the environment: see docs/settings.md. Logs are JSON lines on stderr.
     """
+    from lpcfg.settings import misspelt_settings, read_settings
     from lpcfg.web import server
 
     settings = read_settings(model=model, model_store=store, host=host, port=port)

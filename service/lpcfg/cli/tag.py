@@ -5,13 +5,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from lpcfg.api.stores import chosen_store
 from lpcfg.cli.options import Dev, Json, Model, Name, Store, Treebanks
 from lpcfg.cli.sentences import sentences
 from lpcfg.cli.terminal import note, progress, result, result_json, result_table
 from lpcfg.cli.train import Estimator
 from lpcfg.corpora.forms import Form
 from lpcfg.errors import InputError
-from lpcfg.settings import read_settings
 
 if TYPE_CHECKING:
     from lpcfg.sequences.evaluation import TagScores
@@ -75,7 +75,7 @@ def train(
         reference, facts, scores = training.train_and_publish(
             treebanks,
             training.Config(chosen, neighbours, language=language, seed=seed, workers=workers),
-            store=read_settings(model_store=store).model_store,
+            store=chosen_store(store),
             name=name,
             dev=gold,
             licence=licence,
@@ -109,7 +109,7 @@ def apply(
     from lpcfg.sequences.tagger import SequenceTagger
     from lpcfg.sequences.to_json import tagged_json
 
-    tagger = SequenceTagger.load(model, read_settings(model_store=store).model_store)
+    tagger = SequenceTagger.load(model, chosen_store(store))
     for read in sentences(files or [], Form(form.value)):
         given = read.sentence
         if not given.tokens:
@@ -129,7 +129,7 @@ def evaluate(model: Model, treebanks: Treebanks, store: Store = None, json: Json
     from lpcfg.sequences.tagger import SequenceTagger
     from lpcfg.sequences.training import read
 
-    tagger = SequenceTagger.load(model, read_settings(model_store=store).model_store)
+    tagger = SequenceTagger.load(model, chosen_store(store))
     gold = read(treebanks)
     if not gold:
         raise InputError(

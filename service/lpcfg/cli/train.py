@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -18,7 +18,9 @@ from lpcfg.cli.options import (
     wrong_usage,
 )
 from lpcfg.cli.terminal import note, progress, result, result_json
-from lpcfg.settings import Settings, default_store, read_settings
+
+if TYPE_CHECKING:
+    from lpcfg.settings import Settings
 
 LOOKED_AT = 500
 """Trees of which the first words tell the language."""
@@ -161,6 +163,8 @@ def train(
     if text and words:
         raise typer.BadParameter("expected --text or --words, got both: omit one of them")
     from lpcfg.models.store.versions import check_name, check_publishable
+    from lpcfg.settings import read_settings
+    from lpcfg.stores import default_store
     from lpcfg.train.config import TrainingConfig, overridden, read_config
     from lpcfg.train.data.automatic import sure_trees
     from lpcfg.train.pipeline import train_and_publish
@@ -264,7 +268,7 @@ def _adapt(
     dev: list[str],
     style: str | None,
     seed: int | None,
-    settings: Settings,
+    settings: "Settings",
     json: bool,
 ) -> None:
     """Adapt a model, publish the result, and print its scores."""

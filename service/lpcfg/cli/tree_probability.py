@@ -2,15 +2,17 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from lpcfg.cli.options import Json, Model, Rescore, Store
 from lpcfg.cli.terminal import result, result_json
 from lpcfg.parsing.results import TreeProbability
-from lpcfg.settings import Settings, read_settings
 from lpcfg.trees.tree import Tree
+
+if TYPE_CHECKING:
+    from lpcfg.settings import Settings
 
 NOTHING_LEFT = TreeProbability(
     None, 0, None, None, "nothing is left of the tree without its traces"
@@ -34,6 +36,7 @@ def tree_probability(
     as `lpcfg sample` prints them.
     """
     from lpcfg.parsing.to_json import tree_probability_json
+    from lpcfg.settings import read_settings
     from lpcfg.trees.brackets import read
 
     settings = read_settings(model_store=store)
@@ -48,7 +51,7 @@ def tree_probability(
 
 
 def _learned(
-    model: str, trees: Iterator[Tree], rescore: bool, settings: Settings
+    model: str, trees: Iterator[Tree], rescore: bool, settings: "Settings"
 ) -> Iterator[TreeProbability]:
     from lpcfg.parsing.parser import Parser
     from lpcfg.trees.normalize import normalize

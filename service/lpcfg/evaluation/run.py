@@ -56,6 +56,8 @@ class Examined:
     partial: int
     negative: int
     clipped_mass: float
+    surprises: tuple[tuple[int, float], ...] = ()
+    """Words and surprise of each sentence that has a probability: see lpcfg.models.usual."""
 
     @classmethod
     def joined(cls, parts: Sequence["Examined"]) -> "Examined":
@@ -70,6 +72,7 @@ class Examined:
             partial=sum(part.partial for part in parts),
             negative=sum(part.negative for part in parts),
             clipped_mass=sum(part.clipped_mass for part in parts),
+            surprises=tuple(one for part in parts for one in part.surprises),
         )
 
     @property
@@ -180,6 +183,7 @@ def _examined_tree(parser: Parser, tags: Tags, options: Options, gold: Tree) -> 
     table = found.table()
     raw, served, correct = _spans(table, gold, sentence)
     analysis = found.analysis
+    log, words = analysis.log_probability, len(sentence.tokens)
     return Examined(
         trees=(analysis.parses[0].tree if analysis.parses else None,),
         raw=raw,
@@ -190,6 +194,7 @@ def _examined_tree(parser: Parser, tags: Tags, options: Options, gold: Tree) -> 
         partial=int(analysis.status == "partial"),
         negative=int(analysis.negative),
         clipped_mass=analysis.clipped_mass,
+        surprises=() if log is None else ((words, parser.surprise(sentence, log)),),
     )
 
 

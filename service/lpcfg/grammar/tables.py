@@ -205,8 +205,32 @@ def _check_sorted(kind: str, order: str, rows: Ints) -> None:
         raise GrammarError(f"expected {kind} sorted by {order} without repetition: sort them")
 
 
+class Offsets:
+    """The places where the numbers of rules, entries and symbols begin in the arrays of tables."""
+
+    grammar: Grammar
+    states: Ints
+    terms: Ints
+
+    @cached_property
+    def side_start(self) -> tuple[Longs, Longs, Longs]:
+        """Offsets of each rule's numbers in `parent`, `left` and `right`."""
+        sizes = self.terms[:, None].astype(np.int64) * self.states[self.grammar.rules]
+        return tuple(_starts(sizes[:, side]) for side in range(3))  # type: ignore[return-value]
+
+    @cached_property
+    def entry_offset(self) -> Longs:
+        """Offset of each entry's c∞ in `c_inf`."""
+        return _starts(self.states[self.grammar.entries[:, 0]])
+
+    @cached_property
+    def root_offset(self) -> Longs:
+        """Offset of each symbol's c¹ in `c_one`."""
+        return _starts(self.states)
+
+
 @dataclass(frozen=True, eq=False)
-class Tables:
+class Tables(Offsets):
     """The parameters of one model over a grammar: m_a, C, c∞ and c¹ as flat frozen arrays.
 
     `terms[r]` is K_r. `parent`, `left` and `right` hold the terms of all rules one after the other
@@ -230,22 +254,6 @@ class Tables:
         for name in ("parent", "left", "right", "c_inf", "c_one"):
             object.__setattr__(self, name, frozen(np.asarray(getattr(self, name))))
         _check_tables(self)
-
-    @cached_property
-    def side_start(self) -> tuple[Longs, Longs, Longs]:
-        """Offsets of each rule's numbers in `parent`, `left` and `right`."""
-        sizes = self.terms[:, None].astype(np.int64) * self.states[self.grammar.rules]
-        return tuple(_starts(sizes[:, side]) for side in range(3))  # type: ignore[return-value]
-
-    @cached_property
-    def entry_offset(self) -> Longs:
-        """Offset of each entry's c∞ in `c_inf`."""
-        return _starts(self.states[self.grammar.entries[:, 0]])
-
-    @cached_property
-    def root_offset(self) -> Longs:
-        """Offset of each symbol's c¹ in `c_one`."""
-        return _starts(self.states)
 
     def rule(self, r: int) -> tuple[Floats, Floats, Floats]:
         """Return the terms of rule r, of shapes (K_r, m_a), (K_r, m_b) and (K_r, m_c)."""

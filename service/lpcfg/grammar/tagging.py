@@ -62,6 +62,8 @@ def shape(word: str) -> str:
     N: digits and no letters, P: neither, l: lower, C: Capital first, U: UPPER, I: one capital, M:
     miXed, o: a script without case.
     """
+    if word.isalpha() and word.islower():  # most words, and nothing else is to be looked at
+        return "l"
     letters = "".join(c for c in word if c.isalpha())
     digits = any(c.isdigit() for c in word)
     if not letters:

@@ -5,7 +5,7 @@ the factors of rules are float16 with one scale per term. This changes no F1 and
 model may ask for full precision instead.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,10 +16,11 @@ from lpcfg.engine.pruned.coarse import ContextTables
 from lpcfg.engine.rescoring.layer import Layer
 from lpcfg.errors import GrammarError, StoreError
 from lpcfg.grammar.lexicon import Lexicon
-from lpcfg.grammar.tables import Doubles, Floats, Grammar, Tables, frozen
+from lpcfg.grammar.tables import Doubles, Grammar, Tables, frozen
 from lpcfg.grammar.tagging import FREQUENT, TagModel
 from lpcfg.models.calibration_map import MonotoneMap
 from lpcfg.models.checks import check
+from lpcfg.models.members import StoredMember, StoredMembers, member_arrays
 from lpcfg.models.parts import Parts
 from lpcfg.models.rescoring import layer_of, layer_parts
 from lpcfg.models.store.files import GRAMMAR, TENSORS, Bundle
@@ -27,7 +28,6 @@ from lpcfg.models.store.versions import Stored
 from lpcfg.models.usual import Usual
 
 Arrays = dict[str, NDArray[Any]]
-_SIDES = ("parent", "left", "right")
 KIND = "constituency"
 """The kind of versions whose grammar.json names none."""
 
@@ -57,7 +57,7 @@ class Model:
     lexicon: Lexicon
     coarse: Tables
     context: ContextTables
-    members: tuple[Tables, ...] = ()
+    members: Sequence[Tables] = ()
     fallback: Fallback | None = None
     calibration: MonotoneMap | None = None
     usual: Usual | None = None
@@ -77,14 +77,18 @@ class Model:
             )
 
     @property
-    def weighted(self) -> list[tuple[Tables, float]]:
-        """The members' tables with their weights."""
-        return list(zip(self.members, self.weights or (1.0,) * len(self.members), strict=True))
+    def weighted(self) -> Iterator[tuple[Tables | StoredMember, float]]:
+        """The members with their weights, those of a store as they are stored."""
+        return zip(self._unmade, self.weights or (1.0,) * len(self.members), strict=True)
+
+    @property
+    def _unmade(self) -> Sequence[Tables | StoredMember]:
+        return self.members.stored if isinstance(self.members, StoredMembers) else self.members
 
     @property
     def states(self) -> int:
         """The largest number of latent states of any symbol."""
-        return max((int(member.states.max()) for member in self.members), default=1)
+        return max((int(member.states.max()) for member in self._unmade), default=1)
 
 
 def fallback_grammar(
@@ -122,7 +126,7 @@ def to_bundle(
         **_coarse_arrays("", model.coarse, model.context),
     }
     for k, member in enumerate(model.members):
-        tensors.update(_member_arrays(f"members.{k}.", member, exact))
+        tensors.update(member_arrays(f"members.{k}.", member, exact))
     described: dict[str, object] = {
         "symbols": model.grammar.symbols,
         "n_internal": model.grammar.n_internal,
@@ -208,9 +212,9 @@ def _model(described: dict[str, Any], tensors: Arrays) -> Model:
         lexicon=lexicon,
         coarse=coarse,
         context=context,
-        members=tuple(
-            _member(f"members.{k}.", grammar, tensors) for k in range(described["members"])
-        ),
+        members=StoredMembers(grammar, tensors, described["members"])
+        if described["members"]
+        else (),
         fallback=fallback,
         calibration=_map(described.get("calibration")),
         usual=Usual.from_json(described["usual"]) if "usual" in described else None,
@@ -274,43 +278,3 @@ def coarse_tables(grammar: Grammar, q: Doubles, root: Doubles) -> Tables:
         c_inf=np.ones(len(grammar.entries)),
         c_one=root,
     )
-
-
-def _member_arrays(prefix: str, tables: Tables, exact: bool) -> Arrays:
-    arrays: Arrays = {"states": tables.states, "terms": tables.terms, "c_one": tables.c_one}
-    if exact:
-        arrays.update({side: getattr(tables, side) for side in (*_SIDES, "c_inf")})
-    else:
-        scale = np.ones(int(tables.terms.sum()))
-        for k, side in enumerate(_SIDES):
-            rows = np.repeat(tables.states[tables.grammar.rules[:, k]], tables.terms)
-            arrays[side], largest = _halved(getattr(tables, side), rows)
-            scale = scale * largest
-        arrays["scale"] = scale.astype(np.float32)
-        rows = tables.states[tables.grammar.entries[:, 0]]
-        arrays["c_inf"], largest = _halved(tables.c_inf, rows)
-        arrays["c_inf_scale"] = largest.astype(np.float32)
-    return {prefix + name: array for name, array in arrays.items()}
-
-
-def _halved(flat: Floats, rows: NDArray[np.integer[Any]]) -> tuple[NDArray[np.float16], Doubles]:
-    """Split rows of these lengths into float16 values and float64 scales (largest magnitudes)."""
-    if not len(rows):
-        return np.empty(0, np.float16), np.empty(0)
-    starts = np.cumsum(rows) - rows
-    largest = np.maximum.reduceat(np.abs(flat), starts).astype(np.float64)
-    largest[largest == 0] = 1.0
-    return (flat / np.repeat(largest, rows)).astype(np.float16), largest
-
-
-def _member(prefix: str, grammar: Grammar, tensors: Arrays) -> Tables:
-    names = ("states", "terms", "c_one", *_SIDES, "c_inf")
-    part: dict[str, NDArray[Any]] = {name: tensors[prefix + name] for name in names}
-    if part["parent"].dtype == np.float16:
-        for name in (*_SIDES, "c_inf"):
-            part[name] = part[name].astype(np.float32)
-        rows = np.repeat(part["states"][grammar.rules[:, 0]], part["terms"])
-        part["parent"] = part["parent"] * np.repeat(tensors[prefix + "scale"], rows)
-        rows = part["states"][grammar.entries[:, 0]]
-        part["c_inf"] = part["c_inf"] * np.repeat(tensors[prefix + "c_inf_scale"], rows)
-    return Tables(grammar=grammar, **part)

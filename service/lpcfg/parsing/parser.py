@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from lpcfg.cancel import Stop
+from lpcfg.collector import collector_paused
 from lpcfg.engine.pruned import decode, fine
 from lpcfg.engine.pruned.coarse import (
     TRIES,
@@ -33,7 +34,7 @@ from lpcfg.grammar.lexicon import Emitter, Lexicon
 from lpcfg.grammar.tables import Emissions, Grammar, Tables
 from lpcfg.models.calibration_map import MonotoneMap
 from lpcfg.models.model import Model, from_bundle
-from lpcfg.models.store.versions import Reference, load
+from lpcfg.models.store.versions import Reference, Stored, load
 from lpcfg.parsing.readout import (
     ROUNDING,
     Answers,
@@ -203,10 +204,18 @@ class Parser:
     @classmethod
     def load(cls, reference: str, store: str | Path, *, rescore: bool = True) -> "Parser":
         """Load and verify a stored model, and create its parser, or one of its tensors alone."""
-        stored = load(reference, store)
-        model = from_bundle(stored)
-        kept = model if rescore else replace(model, rescoring=None)
-        return cls(kept, reference=stored.reference)
+        return cls.of(load(reference, store), rescore=rescore)
+
+    @classmethod
+    def of(cls, stored: Stored, *, rescore: bool = True) -> "Parser":
+        """Create the parser of a stored model, or one of its tensors alone."""
+        with collector_paused():  # the first kernels are loaded here
+            model = from_bundle(stored)
+            stored.let_go()
+            kept = model if rescore else replace(model, rescoring=None)
+            made = cls(kept, reference=stored.reference)
+        stored.let_go()
+        return made
 
     def parse(
         self,

@@ -208,7 +208,7 @@ def _wrong_utf8(error: UnicodeDecodeError, name: str, line: int) -> InputError:
     )
 
 
-def write_whole(path: Path, data: bytes) -> None:
+def write_whole(path: Path, data: bytes | memoryview) -> None:
     """Write a file completely or not at all, even if the process is interrupted.
 
     Raises OSError, after which nothing is left behind.

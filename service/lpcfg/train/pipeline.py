@@ -16,9 +16,7 @@ from lpcfg.grammar.tables import Grammar, Longs, Tables
 from lpcfg.grammar.tagging import TagModel
 from lpcfg.models.model import Fallback, Model, fallback_grammar, from_bundle, to_bundle
 from lpcfg.models.store.versions import Reference, check_publishable, publish
-from lpcfg.models.usual import Usual
 from lpcfg.parsing.parser import Parser
-from lpcfg.parsing.sentences import sentence_from_tree
 from lpcfg.text.files import Source
 from lpcfg.train import tagger
 from lpcfg.train.config import TrainingConfig
@@ -331,7 +329,7 @@ class _Run:
                 kind or "none": one.as_dict() for kind, one in maps.kinds.items()
             }
         self.held_out = facts
-        return replace(model, usual=usual_of(model, held.trees))
+        return replace(model, usual=maps.usual)
 
 
 def _with_maps(model: Model, other: Model) -> Model:
@@ -438,18 +436,6 @@ def _members(
     if [member.estimator for member in config.members] == ["counts"]:
         return (), facts
     return tuple(tables for tables, _ in learned), facts
-
-
-def usual_of(model: Model, held_out: Sequence[Tree]) -> Usual | None:
-    """Compute how much held-out sentences surprise the model, by length."""
-    parser = Parser(model)
-    sentences = [sentence_from_tree(tree) for tree in held_out]
-    found = [
-        (len(sentence.tokens), parser.surprise(sentence, analysis.log_probability))
-        for sentence, analysis in zip(sentences, parser.parse(sentences), strict=True)
-        if analysis.log_probability is not None
-    ]
-    return Usual.fitted([words for words, _ in found], [surprise for _, surprise in found])
 
 
 Gold = Sequence[tuple[str, Sequence[Tree]]]

@@ -6,13 +6,12 @@ break space is part of its word. A leaf has one word even if the treebank has a 
 has five such leaves: `(NN Xpd TTD)` is one token). White space inside a word is read as one space.
 """
 
-import gc
 import re
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from itertools import pairwise
 
+from lpcfg.collector import collector_paused
 from lpcfg.errors import InputError, TreebankError
 from lpcfg.text.files import Source, texts
 from lpcfg.trees.tree import Tree, as_brackets
@@ -120,21 +119,6 @@ def _chunks(text: str) -> Iterator[str]:
     cuts.append(len(text))
     for start, end in pairwise(cuts):
         yield text[start:end]
-
-
-@contextmanager
-def collector_paused() -> Iterator[None]:
-    """Pause the garbage collector: building many trees is up to four times as fast without it.
-
-    It would visit all trees again and again as their number grows, and find no garbage.
-    """
-    running = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if running:
-            gc.enable()
 
 
 class _Builder:

@@ -14,7 +14,6 @@ import structlog
 from lpcfg.dependencies.parser import DependencyParser
 from lpcfg.engine.pruned.decode import OBJECTIVES
 from lpcfg.errors import InputError, SettingsError, StoreError
-from lpcfg.models.model import from_bundle
 from lpcfg.models.store.versions import Reference, Stored, load, locate, resolve, versions
 from lpcfg.parsing.parser import Parser
 from lpcfg.parsing.readout import Labels
@@ -321,7 +320,7 @@ def _load_tagger(reference: str, store: str) -> SequenceTagger:
 
 def _load(reference: str, store: str, default: bool) -> Served:
     stored = load(reference, store)
-    parser = Parser(from_bundle(stored), reference=stored.reference)
+    parser = Parser.of(stored)
     _warm(parser)
     return Served(parser, stored.reference, _facts(stored, parser, default))
 

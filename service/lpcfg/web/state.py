@@ -3,15 +3,16 @@
 import asyncio
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import structlog
+from fastapi import Depends
 from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.types import Scope
@@ -22,7 +23,7 @@ from lpcfg.settings import Settings
 from lpcfg.web.http.clients import Proxies
 from lpcfg.web.http.keys import Key, Keys
 from lpcfg.web.http.problems import Refused
-from lpcfg.web.http.record import Record, record_of
+from lpcfg.web.http.record import Record, connection_of, record_of
 from lpcfg.web.http.traces import Traces
 from lpcfg.web.jobs import Jobs
 from lpcfg.web.memory import give_back
@@ -208,13 +209,8 @@ class Service:
         record = record_of(request.scope)
         lane = lane_of(estimate)
         self.admission.check(lane, record.client)
-        watching = asyncio.create_task(_cancel_on_disconnect(request, stop))
-        try:
+        async with _cancelled_on_disconnect(request, stop):
             return await self.answers(prepare, lane, record, estimate, stop)
-        finally:
-            watching.cancel()
-            with suppress(asyncio.CancelledError):
-                await watching
 
     async def answers(
         self,
@@ -228,18 +224,21 @@ class Service:
         if self.workers is None:
             raise Refused("starting", "expected running workers, got none: try again shortly")
         place = self.admission.enter(lane, record.client, estimate)
-        line = self.workers.submit(prepare, place, stop, record.phases)
         try:
             async with asyncio.timeout(self.settings.timeout_seconds):
-                return await line.done
+                # The last step: the thread that it wakes waits for the interpreter's lock.
+                line = self.workers.submit(prepare, place, stop, record.phases)
+                try:
+                    return await line.done
+                finally:
+                    record.waited += line.waited
+                    record.worked += line.worked
         except (TimeoutError, DeadlineError):  # the event loop or the worker saw the deadline first
             raise DeadlineError(
                 f"expected to be done within {self.settings.timeout_seconds:g} seconds, got no "
                 "answer by then: send less at once"
             ) from None
         finally:
-            record.waited += line.waited
-            record.worked += line.worked
             stop.cancel()
 
     def charge(self, asker: Asker, tokens: int) -> None:
@@ -282,6 +281,30 @@ async def until_disconnect(request: Request) -> None:
         pass
 
 
+@asynccontextmanager
+async def _cancelled_on_disconnect(request: Request, stop: Stop) -> AsyncIterator[None]:
+    """Cancel work inside when the client disconnects.
+
+    The connection tells, where the server gives it: another task would take the interpreter's lock
+    from the thread that parses.
+    """
+    connection = connection_of(request.scope)
+    if connection is not None:
+        connection.when_gone(stop.cancel)
+        try:
+            yield
+        finally:
+            connection.when_gone(None)
+        return
+    watching = asyncio.create_task(_cancel_on_disconnect(request, stop))
+    try:
+        yield
+    finally:
+        watching.cancel()
+        with suppress(asyncio.CancelledError):
+            await watching
+
+
 async def _cancel_on_disconnect(request: Request, stop: Stop) -> None:
     await until_disconnect(request)
     stop.cancel()
@@ -296,3 +319,13 @@ def service_of(request: Request) -> Service:
     """Return the service that a request came to."""
     service: Service = request.app.state.service
     return service
+
+
+async def _dependency(request: Request) -> Service:
+    """Return the service, for endpoints: FastAPI calls a function that is none of `async` on a
+    thread, which takes as long as all else that it does with a request.
+    """
+    return service_of(request)
+
+
+TheService = Annotated[Service, Depends(_dependency)]

@@ -14,14 +14,14 @@ in served probabilities alike. `ratio` keeps the signs, for raw marginals and `c
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from lpcfg.engine.pruned import kernels
 from lpcfg.engine.pruned.coarse import Pruned
 from lpcfg.engine.pruned.lanes import in_blocks
-from lpcfg.grammar.tables import Doubles, Tables, frozen
+from lpcfg.grammar.tables import Doubles, Floats, Grammar, Ints, Longs, Tables, frozen
 
 
 class Member(NamedTuple):
@@ -57,15 +57,52 @@ class Posteriors:
         return float((np.maximum(self.ratio - 1.0, 0.0) + np.maximum(-self.ratio, 0.0)).sum())
 
 
-def relative(tables: Tables, coarse: Tables, weight: float = 1.0) -> Member:
-    """Divide the tables by the coarse ones, in float32."""
+class Parameters(Protocol):
+    """Tables as `Tables` names them, or what makes each array when it is asked for."""
+
+    @property
+    def grammar(self) -> Grammar: ...
+
+    @property
+    def states(self) -> Ints: ...
+
+    @property
+    def terms(self) -> Ints: ...
+
+    @property
+    def c_one(self) -> Floats: ...
+
+    @property
+    def parent(self) -> Floats: ...
+
+    @property
+    def left(self) -> Floats: ...
+
+    @property
+    def right(self) -> Floats: ...
+
+    @property
+    def c_inf(self) -> Floats: ...
+
+    @property
+    def side_start(self) -> tuple[Longs, Longs, Longs]: ...
+
+    @property
+    def entry_offset(self) -> Longs: ...
+
+    @property
+    def root_offset(self) -> Longs: ...
+
+
+def relative(tables: Parameters, coarse: Tables, weight: float = 1.0) -> Member:
+    """Divide the tables by the coarse ones, in float32. The sides are used one after the other."""
     q = np.asarray(coarse.parent * coarse.left * coarse.right, np.float64)
     roots = np.repeat(np.asarray(coarse.c_one, np.float64), tables.states)
     c_one = np.divide(tables.c_one, roots, out=np.zeros(len(roots)), where=roots > 0)
     sides = [
         in_blocks(flat, start, tables.terms, tables.states[children], divisor)
         for flat, start, children, divisor in zip(
-            (tables.parent, tables.left, tables.right),
+            (getattr(tables, side) for side in ("parent", "left", "right")),
             tables.side_start,
             tables.grammar.rules.T,
             (q, np.ones(len(q)), np.ones(len(q))),
@@ -82,7 +119,7 @@ def relative(tables: Tables, coarse: Tables, weight: float = 1.0) -> Member:
         left=frozen(sides[1][0]),
         right=frozen(sides[2][0]),
         entry_start=tables.entry_offset,
-        c_inf=frozen(tables.c_inf.astype(np.float32)),
+        c_inf=frozen(np.asarray(tables.c_inf, np.float32)),
         root_start=tables.root_offset,
         c_one=frozen(c_one.astype(np.float32)),
     )

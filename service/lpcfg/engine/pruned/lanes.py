@@ -13,13 +13,17 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+
+from lpcfg.compiled import compiled, import_numba
+from lpcfg.grammar.tables import Doubles, Floats, Ints, Longs, Singles
+
+import_numba()  # before any part of it is imported by itself
+
+# ruff: noqa: E402
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
-
-from lpcfg.compiled import compiled
-from lpcfg.grammar.tables import Doubles, Floats, Ints, Longs, Singles
 
 LANES = 8
 _SINGLE, _LONG, _LANE = ir.FloatType(), ir.IntType(64), ir.IntType(32)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from lpcfg.grammar.tables import Singles
 
 _MOST = 127
+_AT_ONCE = 1 << 15
 
 
 class Levels(NamedTuple):
@@ -37,7 +38,11 @@ def from_levels(levels: Levels) -> Singles:
     """Return the numbers that bytes stand for."""
     q = np.arange(256, dtype=np.uint8).view(np.int8).astype(np.float64)
     value = np.copysign((q / _MOST) ** 2 * levels.largest, q).astype(np.float32)
-    return value.take(levels.table.view(np.uint8))
+    bytes_in, result = levels.table.view(np.uint8).ravel(), np.empty(levels.table.size, np.float32)
+    for k in range(0, len(result), _AT_ONCE):  # each byte becomes a place of eight bytes first
+        piece = slice(k, k + _AT_ONCE)
+        value.take(bytes_in[piece], out=result[piece], mode="clip")
+    return result.reshape(levels.table.shape)
 
 
 def rounded(table: Singles) -> Singles:

@@ -1,16 +1,40 @@
 """Keep files of remote stores on this machine, by their hashes. They may be deleted at any time."""
 
 import hashlib
+import mmap
+import os
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+from numpy.typing import NDArray
 
 from lpcfg.text.files import write_whole
 
 
-def sha256(data: bytes) -> str:
+def sha256(data: bytes | memoryview) -> str:
     """Return the SHA-256 of bytes in lower-case hex."""
     return hashlib.sha256(data).hexdigest()
+
+
+def mapped(path: Path) -> memoryview:
+    """Map a file into memory. Processes share its pages, and those that nobody uses take no memory.
+
+    A file that is removed or replaced while it is mapped stays as it was.
+    """
+    with path.open("rb") as file:
+        if not os.fstat(file.fileno()).st_size:  # which cannot be mapped
+            return memoryview(b"")
+        return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+
+
+def let_go(arrays: Iterable[NDArray[Any]]) -> None:
+    """Take the pages of arrays in mapped files out of this process's memory until they are used."""
+    for array in arrays:
+        if isinstance(file := array.base, mmap.mmap):
+            file.madvise(mmap.MADV_DONTNEED)
 
 
 @dataclass(frozen=True)
@@ -30,15 +54,15 @@ class Cache:
         except RuntimeError:
             return None
 
-    def get(self, hash: str) -> bytes | None:
-        """Return the file with this hash; None if it is not there, or damaged."""
+    def get(self, hash: str) -> memoryview | None:
+        """Return the file with this hash, mapped; None if it is not there, or damaged."""
         try:
-            data = (self.folder / hash).read_bytes()
+            data = mapped(self.folder / hash)
         except OSError:
             return None
         return data if sha256(data) == hash else None
 
-    def keep(self, hash: str, data: bytes) -> None:
+    def keep(self, hash: str, data: memoryview) -> None:
         """Keep a file whose hash was verified."""
         with suppress(OSError):
             self.folder.mkdir(parents=True, exist_ok=True)

@@ -5,6 +5,7 @@ bit of a version can change unnoticed.
 """
 
 import json
+import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -12,7 +13,6 @@ from datetime import UTC, datetime
 from typing import Any, TypedDict, cast
 
 import numpy as np
-import safetensors
 import safetensors.numpy
 from numpy.typing import NDArray
 
@@ -31,6 +31,7 @@ DTYPES = {
     "i8": "I64", "i4": "I32", "i2": "I16", "i1": "I8",
     "u8": "U64", "u4": "U32", "u2": "U16", "u1": "U8",
 }  # fmt: skip
+_NUMPY = {name: f"<{code}" for code, name in DTYPES.items()}
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")  # half of a character above U+FFFF, escaped
 _RESTORE = "it was altered or damaged after publishing: restore it from a copy or publish again"
 _REPUBLISH = "what wrote it went wrong: publish the model again"
@@ -186,8 +187,10 @@ def _encode_tensors(tensors: Tensors) -> bytes:
     return safetensors.numpy.save(plain)
 
 
-def read_files(place: Place, manifest: Manifest, cache: Cache | None = None) -> dict[str, bytes]:
-    """Read every file except the manifest. Each must have its recorded size and hash.
+def read_files(
+    place: Place, manifest: Manifest, cache: Cache | None = None
+) -> dict[str, memoryview]:
+    """Map every file except the manifest. Each must have its recorded size and hash.
 
     Files that a cache has are not read from the store; it keeps those that it does not have.
     """
@@ -203,7 +206,7 @@ def read_files(place: Place, manifest: Manifest, cache: Cache | None = None) -> 
     return found
 
 
-def decode(place: Place, files: Mapping[str, bytes], manifest: Manifest) -> Bundle:
+def decode(place: Place, files: Mapping[str, memoryview], manifest: Manifest) -> Bundle:
     """Decode the bundle in verified files."""
     return Bundle(
         _decode_tensors(files[TENSORS], manifest["tensors"], place.where(TENSORS)),
@@ -289,26 +292,26 @@ def _check_listing(place: Place) -> None:
         raise _refuse(place.where(entry), "no such entry", f"a {kinds[entry]}", cure)
 
 
-def _read_file(place: Place, file: str, facts: _FileFacts) -> bytes:
+def _read_file(place: Place, file: str, facts: _FileFacts) -> memoryview:
     path, where = f"{place.folder}/{file}", place.where(file)
     size = place.storage.size(path)
     if size != facts["bytes"]:
         raise _refuse(where, f"{facts['bytes']} bytes", size)
-    data = place.storage.read(path)
+    data = place.storage.mapped(path)
     found = sha256(data)
     if found != facts["sha256"]:
         raise _refuse(where, f"SHA-256 {facts['sha256']}", found)
     return data
 
 
-def _decode_text(data: bytes, where: str) -> str:
+def _decode_text(data: bytes | memoryview, where: str) -> str:
     try:
-        return data.decode()
+        return str(data, "utf-8")
     except UnicodeDecodeError as error:
         raise _refuse(where, "UTF-8", error, _REPUBLISH) from error
 
 
-def _parse_json(data: bytes, where: str) -> dict[str, object]:
+def _parse_json(data: bytes | memoryview, where: str) -> dict[str, object]:
     try:
         value: object = json.loads(_decode_text(data, where), parse_constant=_no_number)
         if _SURROGATE.search(data):
@@ -324,21 +327,57 @@ def _no_number(name: str) -> object:
     raise ValueError(f"{name} is no number of JSON")
 
 
-def _decode_tensors(data: bytes, facts: Mapping[str, _TensorFacts], where: str) -> Tensors:
-    """Decode the arrays, if the file's header lists the same ones as the manifest."""
-    header = _parse_json(data[8 : 8 + int.from_bytes(data[:8], "little")], where)
+def _decode_tensors(data: memoryview, facts: Mapping[str, _TensorFacts], where: str) -> Tensors:
+    """Decode the arrays, if the file's header lists the same ones as the manifest.
+
+    Arrays of numbers stay in the file, mapped. Whole numbers of more than a byte are places in
+    other arrays, which compiled loops do not check: those are copied, so that what was checked is
+    used, even if somebody writes to the file.
+    """
+    start = 8 + int.from_bytes(data[:8], "little")
+    header = _parse_json(data[8:start], where)
     header.pop("__metadata__", None)
     for name in sorted(header.keys() | facts.keys()):
         found, expected = _header_facts(header.get(name)), facts.get(name)
         if found != expected:
             raise _refuse(f"{where} `{name}`", expected, found, _REPUBLISH)
     try:
-        tensors = safetensors.numpy.load(data)
-    except (safetensors.SafetensorError, ValueError) as error:  # ValueError: sizes beyond NumPy's
+        tensors = _arrays(data[start:], header)
+    except (TypeError, ValueError) as error:  # shapes that are none, or beyond NumPy's
         raise _refuse(where, "safetensors", error, _REPUBLISH) from error
-    for array in tensors.values():
-        array.flags.writeable = False
     return tensors
+
+
+def _arrays(data: memoryview, header: Mapping[str, Any]) -> Tensors:
+    """Return the arrays of a header. Raise ValueError unless they fill the data without gaps."""
+    tensors, at = {}, 0
+    for name, entry in sorted(header.items(), key=lambda one: _offsets(*one)):
+        begin, end = _offsets(name, entry)
+        dtype = np.dtype(_NUMPY[entry["dtype"]])
+        size = math.prod(map(_size, entry["shape"])) * dtype.itemsize
+        if (begin, end) != (at, at + size):
+            raise ValueError(f"`{name}` at {begin} to {end} instead of {at} to {at + size}")
+        array = np.ndarray(entry["shape"], dtype, data if size else None, begin if size else 0)
+        if (dtype.kind in "iu" and dtype.itemsize > 1) or not array.flags.aligned:
+            array = array.copy()
+        array.flags.writeable = False
+        tensors[name], at = array, end
+    if at != len(data):
+        raise ValueError(f"{len(data)} bytes of data instead of {at}")
+    return tensors
+
+
+def _offsets(name: str, entry: Mapping[str, Any]) -> tuple[int, int]:
+    begin, end = entry.get("data_offsets", ())
+    if type(begin) is not int or type(end) is not int:
+        raise ValueError(f"`{name}` at {begin!r} to {end!r}")
+    return begin, end
+
+
+def _size(size: object) -> int:
+    if type(size) is not int or size < 0:
+        raise ValueError(f"the size {size!r}")
+    return size
 
 
 def _header_facts(entry: object) -> object:

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, Literal, Protocol
 
 from lpcfg.errors import InputError, StoreError
-from lpcfg.models.store.cache import Cache
+from lpcfg.models.store.cache import Cache, mapped
 from lpcfg.text.urls import filesystem, network_failures
 
 MANIFEST = "manifest.json"
@@ -71,6 +71,9 @@ class Storage(Protocol):
     def size(self, path: str) -> int: ...
 
     def read(self, path: str) -> bytes: ...
+
+    def mapped(self, path: str) -> memoryview:
+        """Return what a file holds: mapped into memory, or read where there is nothing to map."""
 
     def is_published(self, folder: str) -> bool:
         """Return True if this numbered folder holds a complete version."""
@@ -151,6 +154,9 @@ class LocalStorage:
 
     def read(self, path: str) -> bytes:
         return (self.root / path).read_bytes()
+
+    def mapped(self, path: str) -> memoryview:
+        return mapped(self.root / path)
 
     def is_published(self, folder: str) -> bool:
         return stat.S_ISDIR((self.root / folder).lstat().st_mode)
@@ -348,6 +354,9 @@ class ObjectStorage:
 
     def read(self, path: str) -> bytes:
         return bytes(self.files.cat_file(self._path(path)))
+
+    def mapped(self, path: str) -> memoryview:
+        return memoryview(self.read(path))
 
     def is_published(self, folder: str) -> bool:
         return MANIFEST in self.entries(folder)

@@ -9,7 +9,7 @@ from typing import cast
 
 from lpcfg.cancel import FINISHING
 from lpcfg.errors import StoreError
-from lpcfg.models.store.cache import sha256
+from lpcfg.models.store.cache import let_go, sha256
 from lpcfg.models.store.files import (
     Bundle,
     Place,
@@ -54,13 +54,21 @@ class Reference:
 
 @dataclass(frozen=True)
 class Stored:
-    """A verified version: every file had its recorded size and hash. The arrays are read-only."""
+    """A verified version: every file had its recorded size and hash.
+
+    The arrays are read-only. Those of numbers are mapped from the file; places in other arrays are
+    copies.
+    """
 
     reference: Reference
     manifest: Mapping[str, object]
     tensors: Tensors
     grammar: Mapping[str, object]
     card: str
+
+    def let_go(self) -> None:
+        """Take the arrays out of memory until they are used: checks have looked at all of them."""
+        let_go(self.tensors.values())
 
 
 @dataclass(frozen=True)
@@ -284,6 +292,7 @@ def _load(
         data, manifest = read_manifest(place)
         files = read_files(place, manifest, place.storage.cache() if use_cache else None)
     bundle = decode(place, files, manifest)
+    let_go(bundle.tensors.values())  # all of them were hashed
     stored = Stored(
         _reference(place, data),
         cast(Mapping[str, object], manifest),

@@ -18,6 +18,7 @@ from lpcfg.evaluation.run import SERVED, Examined, examine
 from lpcfg.grammar.tables import Bools, Ints, Longs, Tables
 from lpcfg.models.calibration_map import MonotoneMap
 from lpcfg.models.model import Model
+from lpcfg.models.usual import Usual
 from lpcfg.parsing.parser import Parser
 from lpcfg.train.data.treebank import Forest, part_of, strees_of
 from lpcfg.train.stages import Stage, Stages
@@ -120,6 +121,8 @@ class Maps(NamedTuple):
     common: CheckedMap
     kinds: Mapping[str, CheckedMap]
     raw: Calibration
+    usual: Usual | None
+    """How much the trees' sentences surprise the model, by length."""
 
     @property
     def kept(self) -> dict[str, MonotoneMap]:
@@ -181,7 +184,10 @@ class HeldOut:
             )
             for kind in (() if domains is None else sorted({"", *domains.names}))
         }
-        return Maps(common, kinds, Examined.joined([first.found, second.found]).raw_calibration)
+        found = Examined.joined([first.found, second.found])
+        of_known = (*first.surprises, *second.surprises)
+        words, surprises = [n for n, _ in of_known], [one for _, one in of_known]
+        return Maps(common, kinds, found.raw_calibration, Usual.fitted(words, surprises))
 
     def _half(self, parsed: Sequence[Parsed], k: int, stage: Stage) -> "_Half":
         """Examine every other tree from the k-th on, under the models that have not seen them."""
@@ -189,7 +195,7 @@ class HeldOut:
             self._examined(Parser(one.model), one.trees[k::2], stage) for one in parsed
         )
         found = Examined.joined([known, *others])
-        return _Half(found, np.arange(len(found.raw)) >= len(known.raw))
+        return _Half(found, np.arange(len(found.raw)) >= len(known.raw), known.surprises)
 
     def _examined(self, parser: Parser, trees: Sequence[Tree], stage: Stage) -> Examined:
         before = stage.items
@@ -202,11 +208,12 @@ class HeldOut:
 
 class _Half(NamedTuple):
     """A half of the trees, examined. `unfamiliar` are spans under a model that lacks their kind of
-    text.
+    text; `surprises` are those of the sentences of known kinds.
     """
 
     found: Examined
     unfamiliar: Bools
+    surprises: Sequence[tuple[int, float]]
 
     def items(self, kind: str | None = None) -> Items:
         """Return raw probabilities and truths of spans, of all or of one kind of text."""

@@ -19,15 +19,10 @@ from lpcfg.grammar.lexicon import ANY, Lexicon
 from lpcfg.grammar.tables import Grammar, Ints, Longs, frozen
 from lpcfg.processes import processes
 from lpcfg.text.files import Source, texts
-from lpcfg.text.tokenize import penn_forms
-from lpcfg.trees.binarize import LEAF_MARK, SIBLING_MARK, binarize, is_intermediate
-from lpcfg.trees.brackets import (
-    MAX_DEPTH,
-    collector_paused,
-    read_string,
-    without_malformed,
-)
-from lpcfg.trees.style import AS_PUBLISHED, Style, normalized
+from lpcfg.train.data.coding import Part, coded, coded_text, strees_in
+from lpcfg.trees.binarize import LEAF_MARK, SIBLING_MARK, is_intermediate
+from lpcfg.trees.brackets import MAX_DEPTH, without_malformed
+from lpcfg.trees.style import AS_PUBLISHED, Style
 from lpcfg.trees.tree import Tree
 
 Bools = NDArray[np.bool_]
@@ -129,7 +124,7 @@ def read_forest(
     if workers < 1:
         raise TrainingError(f"expected at least one worker, got {workers}: give 1 or more")
     named = [(at, *text) for at, source in enumerate(listed(sources)) for text in texts(source)]
-    code = partial(_coded_text, horizontal=horizontal, style=style, max_depth=max_depth)
+    code = partial(coded_text, horizontal=horizontal, style=style, max_depth=max_depth)
     parts, source_of = _coded_pieces(named, code, workers)
     faults: Sequence[TreebankError] = ()
     if None in parts and skip_bad:
@@ -137,7 +132,7 @@ def read_forest(
         parts, source_of = _coded_pieces(named, code, workers)
     elif None in parts:  # read again as a whole, for an error with file, line and column
         for _, name, text in named:
-            _coded(_strees(text, name, horizontal, style, max_depth))
+            coded(strees_in(text, name, horizontal, style, max_depth))
     where = ", ".join(name for _, name, _ in named) or "an empty list of sources"
     good = [(part, at) for part, at in zip(parts, source_of, strict=True) if part]
     forest = _merged([part for part, _ in good], [at for _, at in good], sibling_threshold, where)
@@ -158,8 +153,8 @@ def _sound(
 
 
 def _coded_pieces(
-    named: Sequence[tuple[int, str, str]], code: "partial[_Part | None]", workers: int
-) -> "tuple[list[_Part | None], list[int]]":
+    named: Sequence[tuple[int, str, str]], code: "partial[Part | None]", workers: int
+) -> "tuple[list[Part | None], list[int]]":
     """Code texts piece by piece; return the parts, and of which source each is."""
     pieces, source_of = [], []
     for at, _, text in named:
@@ -171,7 +166,7 @@ def _coded_pieces(
 
 def forest_of(strees: Iterable[Tree]) -> Forest:
     """Build the forest of s-trees in memory."""
-    return _merged([_coded(strees)], [0], 0, "the s-trees given")
+    return _merged([coded(strees)], [0], 0, "the s-trees given")
 
 
 def listed(sources: Source | Sequence[Source]) -> Sequence[Source]:
@@ -197,8 +192,8 @@ def _pieces(text: str) -> Iterator[bytes]:
 
 
 def _mapped(
-    code: "partial[_Part | None]", pieces: Sequence[bytes], workers: int
-) -> "list[_Part | None]":
+    code: "partial[Part | None]", pieces: Sequence[bytes], workers: int
+) -> "list[Part | None]":
     # At least two pieces per worker: reading one takes as long as starting a process, 0.2 s.
     workers = min(workers, len(pieces) // 2)
     if workers < 2:
@@ -213,90 +208,11 @@ def _mapped(
         ) from error
 
 
-def _coded_text(piece: bytes, horizontal: int, style: Style, max_depth: int) -> "_Part | None":
-    """Code the piece. Return None if it is malformed: a diagnosis needs the whole text."""
-    text = piece.decode("utf-8", "surrogatepass")
-    try:
-        return _coded(_strees(text, "", horizontal, style, max_depth))
-    except TreebankError:
-        return None
-
-
-def _strees(
-    text: str, source: str, horizontal: int, style: Style, max_depth: int
-) -> Iterator[Tree]:
-    for tree in normalized(read_string(text, source=source, max_depth=max_depth), style):
-        yield binarize(tree, horizontal=horizontal)
-
-
-# Trees to codes -----------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class _Part:
-    """Some trees, in post-order, with codes that are valid for this part only."""
-
-    labels: list[str]
-    words: list[str]
-    label: Ints
-    word: Ints  # -1 inside
-    sizes: Longs  # nodes of each tree
-
-
-class _Codes(dict[str, int]):
-    """Numbers names in their order of appearance."""
-
-    def __missing__(self, name: str) -> int:
-        self[name] = len(self)
-        return self[name]
-
-
-def _coded(strees: Iterable[Tree]) -> _Part:
-    labels, words = _Codes(), _Codes()
-    label: list[int] = []
-    word: list[int] = []
-    sizes: list[int] = []
-    with collector_paused():
-        for stree in strees:
-            nodes = _post_order(stree)
-            label += [labels[node.label] for node in nodes]
-            forms = iter(_forms(nodes))
-            word += [-1 if node.word is None else words[next(forms)] for node in nodes]
-            sizes.append(len(nodes))
-    return _Part(
-        list(labels),
-        list(words),
-        np.array(label, np.int32),
-        np.array(word, np.int32),
-        np.array(sizes, np.int64),
-    )
-
-
-def _forms(nodes: Sequence[Tree]) -> Sequence[str]:
-    """Return the leaves' words in the form in which a parser looks them up."""
-    leaves = [node for node in nodes if node.word is not None]
-    return penn_forms(
-        [leaf.word or "" for leaf in leaves], [leaf.label.rpartition("|")[2] for leaf in leaves]
-    )
-
-
-def _post_order(stree: Tree) -> list[Tree]:
-    """List the nodes in post-order."""
-    nodes: list[Tree] = []
-    stack = [stree]
-    while stack:
-        node = stack.pop()
-        nodes.append(node)
-        stack += node.children
-    nodes.reverse()
-    return nodes
-
-
 # Codes to a forest --------------------------------------------------------------------------------
 
 
 def _merged(
-    parts: list[_Part], source_of: Sequence[int], sibling_threshold: int, where: str
+    parts: list[Part], source_of: Sequence[int], sibling_threshold: int, where: str
 ) -> Forest:
     sizes = np.concatenate([part.sizes for part in parts]) if parts else np.empty(0, np.int64)
     if not len(sizes):

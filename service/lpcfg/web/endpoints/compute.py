@@ -35,10 +35,9 @@ from lpcfg.web.scheduling.admission import cost_of_text, cost_of_tokens, tokens_
 from lpcfg.web.scheduling.phases import phase
 from lpcfg.web.scheduling.work import Task
 from lpcfg.web.served import Served
-from lpcfg.web.state import Service, asker_of, service_of
+from lpcfg.web.state import Service, TheService, asker_of
 
 router = APIRouter(prefix="/v1", route_class=GuardedRoute, dependencies=[Depends(BEARER)])
-TheService = Annotated[Service, Depends(service_of)]
 PROBLEMS = documented(
     "content",
     "limit",

@@ -29,7 +29,7 @@ from lpcfg.web.http.problems import documented
 from lpcfg.web.scheduling.admission import cost_of_tokens
 from lpcfg.web.scheduling.phases import phase
 from lpcfg.web.scheduling.work import Task
-from lpcfg.web.state import Service, asker_of, service_of
+from lpcfg.web.state import TheService, asker_of
 
 router = APIRouter(prefix="/v1", route_class=GuardedRoute, dependencies=[Depends(BEARER)])
 
@@ -63,7 +63,7 @@ class Form(Enum):
 async def dependencies(
     body: DependenciesRequest,
     request: Request,
-    service: Annotated[Service, Depends(service_of)],
+    service: TheService,
 ) -> Response:
     """Answer each sentence, in order. A sentence without tokens has failed.
 
@@ -109,7 +109,7 @@ async def dependencies(
 )
 async def batch(
     request: Request,
-    service: Annotated[Service, Depends(service_of)],
+    service: TheService,
     asked: Annotated[DependencyBatchParameters, Query()],
 ) -> Response:
     """Answer each line of the body with a tree or a problem, in order, as soon as it is done.

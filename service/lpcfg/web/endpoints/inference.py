@@ -27,14 +27,14 @@ from lpcfg.protocol.schemas import (
     TensorModel,
 )
 from lpcfg.web.endpoints import inputs
-from lpcfg.web.endpoints.compute import TheService, admit_sentences
+from lpcfg.web.endpoints.compute import admit_sentences
 from lpcfg.web.endpoints.tasks import Answer, limited, parse_task
 from lpcfg.web.http.bodies import GuardedRoute, JsonRequest, read_json
 from lpcfg.web.http.keys import BEARER
 from lpcfg.web.http.problems import InvalidError, documented, problem_of_validation
 from lpcfg.web.scheduling.work import Task
 from lpcfg.web.served import Served
-from lpcfg.web.state import asker_of
+from lpcfg.web.state import TheService, asker_of
 
 INFER = "/v2/models/{name}/infer"
 _JSON_LENGTH = "inference-header-content-length"

@@ -21,11 +21,10 @@ from lpcfg.web.http.keys import BEARER
 from lpcfg.web.http.problems import Refused, documented
 from lpcfg.web.http.record import record_of
 from lpcfg.web.jobs import Draft, Facts, Job, Jobs, Progress, new_id
-from lpcfg.web.state import JOBS, Asker, Service, asker_of, service_of
+from lpcfg.web.state import JOBS, Asker, Service, TheService, asker_of
 
 _AGAIN = 60.0  # seconds after which a job may be offered again to a full disk
 _BLOCK = 1 << 18  # bytes of a body or of answers that are written or read at once
-TheService = Annotated[Service, Depends(service_of)]
 _NONE = "expected a service that keeps jobs, got one without: start it with LPCFG_JOBS_DIR"
 
 guarded = APIRouter(route_class=GuardedRoute, dependencies=[Depends(BEARER)])
@@ -104,7 +103,7 @@ async def _receive(request: Request, draft: Draft, most: int) -> None:
     await asyncio.to_thread(draft.write, bytes(kept))
 
 
-def asker(request: Request, service: TheService) -> Asker:
+async def asker(request: Request, service: TheService) -> Asker:
     """Return who asks about a job, whose key must be known if keys are asked for."""
     key = None if service.keys is None else service.keys.owner(request.headers)
     return Asker(record_of(request.scope), key)

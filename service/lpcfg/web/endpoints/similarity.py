@@ -1,7 +1,6 @@
 """The endpoint for the similarity of sentences. It exists if a measure is configured."""
 
 import json
-from typing import Annotated
 
 from fastapi import APIRouter, Depends, Request
 from starlette.responses import Response
@@ -17,11 +16,10 @@ from lpcfg.web.http.problems import Refused, documented
 from lpcfg.web.scheduling.admission import tokens_of_text
 from lpcfg.web.scheduling.phases import phase
 from lpcfg.web.scheduling.work import Task
-from lpcfg.web.state import Service, asker_of, service_of
+from lpcfg.web.state import TheService, asker_of
 from lpcfg.words.similarity import Similarity, comparison
 
 router = APIRouter(prefix="/v1", route_class=GuardedRoute, dependencies=[Depends(BEARER)])
-TheService = Annotated[Service, Depends(service_of)]
 # Seconds for one pair: overhead and per character, measured on pairs of 15 and 42 tokens (0.5 and
 # 1.2 ms), in the unit of scheduling.admission.
 _EACH, _LINEAR = 1e-4, 6e-6

@@ -17,19 +17,18 @@ from lpcfg.protocol.schemas import (
 from lpcfg.web.http.keys import BEARER
 from lpcfg.web.http.problems import Refused, documented
 from lpcfg.web.served import starting
-from lpcfg.web.state import Service, service_of
+from lpcfg.web.state import TheService
 
 Wanted = Annotated[int, Query(ge=1, lt=10**9)]
-TheService = Annotated[Service, Depends(service_of)]
 
 
-def require_key(request: Request, service: TheService) -> None:
+async def require_key(request: Request, service: TheService) -> None:
     """Raise Refused without a known key, if the service asks for keys."""
     if service.keys is not None:
         service.keys.owner(request.headers)
 
 
-def require_admin(request: Request, service: TheService) -> None:
+async def require_admin(request: Request, service: TheService) -> None:
     """Raise Refused unless the key is an administrator's.
 
     Without administrators, raise not found.

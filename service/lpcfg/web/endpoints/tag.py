@@ -1,7 +1,6 @@
 """POST /v1/tag: each token's tag, with its probability."""
 
 from functools import partial
-from typing import Annotated
 
 from fastapi import APIRouter, Depends, Request
 from starlette.responses import Response
@@ -20,7 +19,7 @@ from lpcfg.web.http.keys import BEARER
 from lpcfg.web.http.problems import documented
 from lpcfg.web.scheduling.phases import phase
 from lpcfg.web.scheduling.work import Task
-from lpcfg.web.state import Service, asker_of, service_of
+from lpcfg.web.state import TheService, asker_of
 
 router = APIRouter(prefix="/v1", route_class=GuardedRoute, dependencies=[Depends(BEARER)])
 _EACH, _WORD = 1e-4, 1e-4
@@ -36,7 +35,7 @@ _EACH, _WORD = 1e-4, 1e-4
 async def tag(
     body: TagRequest,
     request: Request,
-    service: Annotated[Service, Depends(service_of)],
+    service: TheService,
 ) -> Response:
     """Tag the words of each sentence, in order. A sentence without tokens has failed.
 

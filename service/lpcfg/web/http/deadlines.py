@@ -9,6 +9,7 @@ idle       ends keep_alive_seconds after the answer
 
 import asyncio
 import select
+from collections.abc import Callable
 from typing import Any, Literal
 
 import structlog
@@ -55,6 +56,7 @@ class DeadlineProtocol(HttpToolsProtocol):
         self._blocked = 0.0  # seconds since the client has last read enough
         self._unread = 0  # bytes of the answer that were not read then
         self._refused = False
+        self._tell_gone: Callable[[], None] | None = None
         self._errors = select.poll()
         one = self.settings
         shortest = min(one.header_seconds, one.body_seconds, one.send_seconds)
@@ -69,6 +71,8 @@ class DeadlineProtocol(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._looking.cancel()
         super().connection_lost(exc)
+        if self._tell_gone is not None:
+            self._tell_gone()
 
     def shutdown(self) -> None:
         """End the connection when the service ends.
@@ -92,6 +96,12 @@ class DeadlineProtocol(HttpToolsProtocol):
     def is_gone(self) -> bool:
         """Return True if the client has reset the connection, even if it is not being read from."""
         return self.transport.is_closing() or bool(self._errors.poll(0))
+
+    def when_gone(self, tell: Callable[[], None] | None) -> None:
+        """Call this when the client disconnects, at once if it has; None: nobody wants to know."""
+        self._tell_gone = tell
+        if tell is not None and self.cycle.disconnected:
+            tell()
 
     def close_after_answer(self) -> None:
         """Close the connection once the present answer has ended."""
@@ -233,6 +243,8 @@ class DeadlineProtocol(HttpToolsProtocol):
         if under_way:
             cycle.disconnected = True
             cycle.message_event.set()
+            if self._tell_gone is not None:
+                self._tell_gone()
         if under_way and cycle.response_started:
             self.transport.abort()
             return

@@ -3,7 +3,7 @@
 import random
 import re
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -28,6 +28,9 @@ class Connection(Protocol):
 
     def is_gone(self) -> bool:
         """Return True if the client has reset the connection, even if it is not being read from."""
+
+    def when_gone(self, tell: Callable[[], None] | None) -> None:
+        """Call this when the client disconnects, at once if it has; None: nobody wants to know."""
 
     def close_after_answer(self) -> None:
         """Close the connection once the present answer has ended."""

@@ -9,6 +9,9 @@ all others busy, the system shares the cores with it, and a sentence of 2 ms doe
 
     event loop    submit → line ───────────────────────────────────→ line.done: results, or an error
     threads              line → prepare → line of tasks → batches →
+
+A line that is worth no more than a batch is prepared and done at once: each message to the event
+loop makes two threads ask for the interpreter's lock.
 """
 
 import asyncio
@@ -80,6 +83,10 @@ class _Turn:
 
     lane: Lane
     unprepared: Line[Any] | None = None
+    prepared_in: float = 0.0
+    """Seconds that preparing the line took."""
+    error: LpcfgError | None = None
+    """Why the line could not be prepared."""
     work: list[tuple[Line[Any], int, Task[Any]]] = field(default_factory=list)
     outcomes: list[Any] = field(default_factory=list)
     """Results of tasks, or their errors."""
@@ -91,9 +98,10 @@ class _Turn:
 
     @property
     def seconds(self) -> float:
-        return sum(self.spent)
+        return self.prepared_in + sum(self.spent)
 
-    def run(self) -> None:
+    def run(self, room: float) -> None:
+        """Prepare the line or do the tasks; both, for a line that costs no more than the room."""
         last = time.perf_counter()
         if self.unprepared is not None:
             line = self.unprepared
@@ -101,7 +109,11 @@ class _Turn:
             note(line.phases, "queue", line.waited)
             with noted_in(line.phases), phase("tokenize"):
                 self._prepare(line)
-            self.spent.append(time.perf_counter() - last)
+            self.prepared_in = time.perf_counter() - last
+            last += self.prepared_in
+            if self.cost <= room:
+                self.work = [(line, index, task) for index, task in line.tasks]
+                line.tasks.clear()
         for line, _, task in self.work:
             self.outcomes.append(_outcome(line, task))
             now = time.perf_counter()
@@ -113,7 +125,7 @@ class _Turn:
             line.stop.check()
             tasks = line.prepare()
         except LpcfgError as error:
-            self.outcomes.append(error)
+            self.error = error
             return
         self.cost = sum(task.cost for task in tasks)
         line.results = [None] * len(tasks)
@@ -140,6 +152,8 @@ class Workers:
         self._again: deque[_Turn] = deque()
         lock = threading.Lock()
         self._any, self._single = threading.Condition(lock), threading.Condition(lock)
+        self._idle = 0
+        """Threads that wait for work of any lane, and have not been woken."""
         self._closed = False
         self._threads = ThreadPoolExecutor(threads + 1, thread_name_prefix="parse")
         try:
@@ -175,9 +189,17 @@ class Workers:
         self._threads.shutdown()
 
     def _wake(self, lane: Lane) -> None:
-        self._any.notify()
-        if lane is Lane.SINGLE:
+        """Wake a thread for this lane: the one of single sentences if all others are busy."""
+        if self._idle:
+            self._idle -= 1
+            self._any.notify()
+        elif lane is Lane.SINGLE:
             self._single.notify()
+
+    @property
+    def _room(self) -> float:
+        """The estimated cost of a batch."""
+        return BATCH_SECONDS / self._admission.scale
 
     # On the threads -------------------------------------------------------------------------------
 
@@ -188,7 +210,7 @@ class Workers:
         """Take turns, of one lane or any, until closed or until one raises an unexpected error."""
         while (turn := self._take(only)) is not None:
             try:
-                turn.run()
+                turn.run(self._room)
             except BaseException as error:
                 if not self._closed:
                     self._loop.call_soon_threadsafe(self._broke, error, turn, only)
@@ -212,12 +234,12 @@ class Workers:
                 lane = self._lanes.next(only)
                 if lane is not None:
                     return self._turn(lane)
+                self._idle += only is None
                 waiting.wait()
 
     def _turn(self, lane: Lane) -> _Turn:
         """Take a line to prepare, or tasks of prepared lines, worth the seconds of a batch."""
-        scale = self._admission.scale
-        turn, room = _Turn(lane), BATCH_SECONDS / scale
+        turn, room = _Turn(lane), self._room
         while turn.cost < room and (line := self._lanes.peek(lane)) is not None:
             if not line.results:
                 if not turn.work:
@@ -230,7 +252,7 @@ class Workers:
                 turn.cost += task.cost
             if line.tasks:
                 self._lanes.add(line)
-        turn.charged = turn.cost * scale
+        turn.charged = turn.cost * self._admission.scale
         self._lanes.charge(lane, turn.charged)
         if (following := self._lanes.next()) is not None:
             self._wake(following)
@@ -241,7 +263,6 @@ class Workers:
     def _deliver(self, turn: _Turn) -> None:
         if turn.unprepared is not None:
             self._prepared(turn.unprepared, turn)
-            return
         for (line, index, task), outcome, seconds in zip(
             turn.work, turn.outcomes, turn.spent, strict=True
         ):
@@ -251,14 +272,14 @@ class Workers:
             else:
                 line.results[index] = outcome
             self._count(line, task)
-        self._admission.learn(turn.cost, turn.seconds)
+        if turn.work:
+            self._admission.learn(turn.cost, sum(turn.spent))
 
     def _prepared(self, line: Line[Any], turn: _Turn) -> None:
-        line.worked += turn.seconds
+        line.worked += turn.prepared_in
         self._admission.correct(line.place, turn.cost - line.place.cost)
-        for error in turn.outcomes:
-            if isinstance(error, LpcfgError):
-                _fail(line, error)
+        if turn.error is not None:
+            _fail(line, turn.error)
         if not line.results:
             self._finish(line)
 
@@ -294,6 +315,7 @@ class Workers:
                 self._again.extend(
                     _Turn(turn.lane, work=[one], cost=one[2].cost) for one in turn.work
                 )
+                self._idle = 0
                 self._any.notify_all()
 
 
