@@ -23,8 +23,8 @@ class Thresholds:
     """Least posteriors of items and edges, and the least `estimate` while a chart is built."""
 
     estimate: float = 1e-4
-    item: float = 2e-4
-    edge: float = 1e-4
+    item: float = 1e-4
+    edge: float = 5e-5
 
     def given_tags(self) -> "Thresholds":
         """Lower the estimate for words with tags: they have fewer candidates and less exact

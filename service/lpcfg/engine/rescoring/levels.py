@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from lpcfg.grammar.tables import Singles
+from lpcfg.grammar.tables import Singles, frozen
 
 _MOST = 127
 _AT_ONCE = 1 << 15
@@ -31,7 +31,7 @@ def to_levels(table: Singles) -> Levels:
     """Round every number to the nearest level, by the square roots of their magnitudes."""
     largest = float(np.abs(table).max(initial=0.0))
     root = np.sqrt(np.abs(table) / np.float32(largest or 1.0))
-    return Levels(np.copysign(np.rint(root * _MOST), table).astype(np.int8), largest)
+    return Levels(frozen(np.copysign(np.rint(root * _MOST), table).astype(np.int8)), largest)
 
 
 def from_levels(levels: Levels) -> Singles:
