@@ -22,7 +22,7 @@ from lpcfg.grammar.tables import Bools, Doubles, Emissions, Ints, Tables, frozen
 class Thresholds:
     """Least posteriors of items and edges, and the least `estimate` while a chart is built."""
 
-    estimate: float = 5e-5
+    estimate: float = 1e-4
     item: float = 2e-4
     edge: float = 5e-5
 
