@@ -334,7 +334,7 @@ def test_unfamiliar_kinds_of_text_are_parsed_by_models_that_lack_them(
     assert without.calibration is None
     assert without.rescoring is not None
     assert model.rescoring is not None
-    np.testing.assert_array_equal(model.rescoring.weight, without.rescoring.weight)
+    np.testing.assert_array_equal(model.rescoring.weight.table, without.rescoring.weight.table)
 
 
 def test_unfamiliar_text_counts_for_no_kind_and_for_the_one_guessed(tmp_path: Path) -> None:
