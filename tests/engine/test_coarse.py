@@ -335,6 +335,18 @@ def test_charts_of_a_long_list_have_few_items_at_a_word(built: list[kernels.Char
     assert max(int(np.bincount(chart.end).max()) for chart in built) < 600
 
 
+def test_charts_of_words_in_disorder_have_few_items_at_a_word(
+    built: list[kernels.Chart],
+) -> None:
+    text = """as that to of walking before under light which runs her what over like fast cut back
+    than open who close left still round set off plan rest about so down when drink both"""
+    words = text.split()
+    order = np.random.default_rng(0).integers(len(words), size=150).tolist()
+    Parser.load("en", EN).parse([Sentence(tuple(words[x] for x in order))])
+    # 431 today; where a crowd raises no threshold, 1,000 items end at one word.
+    assert max(int(np.bincount(chart.end).max()) for chart in built) < 600
+
+
 def test_no_wider_chart_is_built_after_a_crowded_one(
     built: list[kernels.Chart], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -729,6 +729,17 @@ def test_tensors_with_wrong_offsets_are_refused(old: bytes, new: bytes, tmp_path
         store.load("en", tmp_path)
 
 
+def test_tensors_that_overlap_are_refused(tmp_path: Path) -> None:
+    store.publish(tmp_path, "en", Bundle({"x": np.ones(2), "y": np.ones(2)}, {}, {}, ""))
+    folder = tmp_path / "en" / "1"
+    whole = (folder / "tensors.safetensors").read_bytes()
+    assert b"[0,16]" in whole
+    assert b"[16,32]" in whole
+    replace_recorded(folder, "tensors.safetensors", whole.replace(b"[0,16]", b"[8,24]"))
+    with pytest.raises(StoreError, match=r"tensors\.safetensors: expected safetensors, found"):
+        store.load("en", tmp_path)
+
+
 @pytest.mark.parametrize("size", [-2, 2.0, True, "2", 3, 1 << 70])
 def test_tensors_of_senseless_sizes_are_refused(size: object, tmp_path: Path) -> None:
     store.publish(tmp_path, "en", Bundle({"x": np.ones(2)}, {}, {}, ""))
