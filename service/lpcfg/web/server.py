@@ -201,11 +201,11 @@ class Server(uvicorn.Server):
 
 
 def _make_no_more(listening: socket.socket) -> None:
-    """Let the kernel drop what asks this socket for a connection; whoever asks, asks again later.
+    """Let the kernel drop new connections to a listening socket. Clients try again by themselves.
 
-    A smaller backlog would not do: a client whose connection does not fit into it may send its
-    request before it learns that. Where a system has no such filters, the window stays open for the
-    microseconds until the socket is closed.
+    A backlog of 0 is not enough: a client that does not fit into it takes itself for connected,
+    sends its request, and is reset. Systems other than Linux have no such filter. There, what comes
+    just before the socket is closed is reset.
     """
     drop_all = ctypes.create_string_buffer(struct.pack("HBBI", _RETURN, 0, 0, 0))
     program = struct.pack("HP", 1, ctypes.addressof(drop_all))
