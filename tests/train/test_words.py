@@ -34,6 +34,8 @@ def test_an_empty_store_takes_the_default_model_beside_it(stores: tuple[str, str
     assert found.model == "en@1"
     assert found.vectors is not None
     np.testing.assert_array_equal(found.vectors.words, ("the", "dog", "cat", "a"))
+    assert found.layer is not None
+    assert found.layer.vectors is found.vectors
     assert words_of(ENGLISH, stores, "plain", model="en@1").model == "en@1"
 
 
@@ -62,7 +64,7 @@ def test_otherwise_the_words_are_the_treebanks_own(
     config: TrainingConfig, default: str, model: str | None, stores: tuple[str, str]
 ) -> None:
     found = words_of(config, stores, default, model=model)
-    assert (found.vectors, found.model, found.texts) == (None, "", ())
+    assert (found.layer, found.vectors, found.model, found.texts) == (None, None, "", ())
 
 
 def test_raw_text_comes_before_the_default_model(stores: tuple[str, str]) -> None:

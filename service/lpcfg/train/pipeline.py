@@ -48,6 +48,7 @@ from lpcfg.train.distributed import connected, map_members
 from lpcfg.train.estimators import pcfg as counts
 from lpcfg.train.estimators.em import Choose
 from lpcfg.train.estimators.registry import Job
+from lpcfg.train.rescoring.inherit import fits
 from lpcfg.train.rescoring.run import FEWEST, LayerTraining
 from lpcfg.train.rescoring.settings import RescoringSettings
 from lpcfg.train.rescoring.vectors import learn_vectors
@@ -268,19 +269,24 @@ class _Run:
                 f"takes {FEWEST}"
             }
             return None
-        vectors = self._words.vectors or self._learned_vectors(part_of(forest, trees), settings)
+        words = self._words
+        vectors = words.vectors or self._learned_vectors(part_of(forest, trees), settings)
+        start = words.layer if fits(words.layer, settings.width) else None
         self.rescoring = {
             "trees": len(gold),
             "words": len(vectors.words),
-            "vectors_from": self._words.model
-            or ("the treebank and texts" if self._words.texts else "the treebank"),
+            "vectors_from": words.model
+            or ("the treebank and texts" if words.texts else "the treebank"),
         }
+        if start is not None:
+            self.rescoring["begins_with"] = words.model
         return LayerTraining(
             forest,
             trees,
             gold,
             settings,
             vectors,
+            start,
             folder,
             emphasis=config.emphasis,
             seed=config.seed,

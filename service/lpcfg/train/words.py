@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from lpcfg.engine.rescoring.layer import Vectors
+from lpcfg.engine.rescoring.layer import Layer, Vectors
 from lpcfg.errors import TrainingError
 from lpcfg.models.model import from_bundle
 from lpcfg.models.store.versions import list_models, load
@@ -18,13 +18,18 @@ OWN = "none"
 class Words:
     """The source of word vectors for the rescoring layer.
 
-    It is another model with its name, or files of raw text to learn them from together with the
-    treebank's own words.
+    It is the layer of another model with its name, with whose hidden part the new one begins as
+    well, or files of raw text to learn them from together with the treebank's own words.
     """
 
     texts: Sequence[Path] = ()
-    vectors: Vectors | None = None
+    layer: Layer | None = None
     model: str = ""
+
+    @property
+    def vectors(self) -> Vectors | None:
+        """The vectors of the other model."""
+        return None if self.layer is None else self.layer.vectors
 
 
 def words_of(
@@ -52,7 +57,7 @@ def words_of(
     stored = load(reference, [*having, stores[0]][0])
     layer = from_bundle(stored).rescoring
     if layer is not None and layer.vectors is not None:
-        return Words(vectors=layer.vectors, model=str(stored.reference))
+        return Words(layer=layer, model=str(stored.reference))
     if model is None:
         return Words()
     raise TrainingError(

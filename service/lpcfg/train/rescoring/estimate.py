@@ -32,8 +32,9 @@ SUFFIXES = 1000
 class Basis:
     """The data a layer is learned over.
 
-    It has a forest with its grammar, the words with features of their own, the words' vectors, how
-    often a pass visits each tree, and the kinds of text (`kinds_of`).
+    It has a forest with its grammar, the words with features of their own, the words' vectors, the
+    layer to begin with (`inherit`), how often a pass visits each tree, and the kinds of text
+    (`kinds_of`).
     """
 
     forest: Forest
@@ -41,6 +42,7 @@ class Basis:
     heads: HeadTable
     frequent: frozenset[str]
     vectors: Vectors
+    start: Layer | None
     times: Ints
     kinds: tuple[tuple[str, ...], Ints]
 
@@ -82,9 +84,11 @@ def learn_layer(
 
         def hidden_part() -> hidden.State:
             how = hidden.HiddenSettings(width=settings.width, passes=settings.hidden_passes)
-            learner = hidden.Learner(examples, basis.vectors, rows, basis.grammar, len(ends))
+            learner = hidden.Learner(examples, basis.vectors, rows, basis.grammar, ends)
             begun = None if before is None else before.hidden
-            return learner.learn(how, before=begun, seed=seed, workers=workers, stage=stage)
+            return learner.learn(
+                how, start=basis.start, before=begun, seed=seed, workers=workers, stage=stage
+            )
 
         passes = settings.passes if before is None else 1
         if settings.width:

@@ -34,7 +34,7 @@ from lpcfg.engine.rescoring.hidden import (
     hidden_scores,
     sum_into,
 )
-from lpcfg.engine.rescoring.layer import Vectors
+from lpcfg.engine.rescoring.layer import Layer, Vectors
 from lpcfg.engine.rescoring.names import Rows
 from lpcfg.grammar.tables import Bools, Grammar, Ints, Longs, Singles, frozen
 from lpcfg.train.rescoring.examples import (
@@ -44,6 +44,7 @@ from lpcfg.train.rescoring.examples import (
     Task,
     gradient_of,
 )
+from lpcfg.train.rescoring.inherit import inherit
 from lpcfg.train.stages import Stage
 
 _BESIDE = frozen(np.array(BESIDE, np.int64))
@@ -143,13 +144,18 @@ class Learner:
     """Learns tables from examples, for words with vectors."""
 
     def __init__(
-        self, examples: ChartExamples, vectors: Vectors, rows: Rows, grammar: Grammar, suffixes: int
+        self,
+        examples: ChartExamples,
+        vectors: Vectors,
+        rows: Rows,
+        grammar: Grammar,
+        suffixes: Sequence[str],
     ) -> None:
         self._examples = examples
         self._vectors = vectors.take(examples.facts[5])
         self._tag_row = rows.tags_of(grammar)
         self._rows = rows.labels_of(grammar), rows.rules_of(grammar)
-        self._sizes = len(rows.tags) + 1, suffixes + 1, len(rows.labels) + 1, len(rows.rules) + 1
+        self._names, self._suffixes = rows, suffixes
 
     def learn(
         self,
@@ -158,15 +164,18 @@ class Learner:
         seed: int,
         workers: int,
         stage: Stage,
+        start: Layer | None = None,
         before: State | None = None,
     ) -> State:
         """Learn the tables of the hidden part, or go on for one pass from where learning was
-        before.
+        before. They begin with the rows of a layer, if one is given.
         """
         rng = np.random.default_rng(seed)
         if before is None:
             passes, (first, last) = settings.passes, settings.rates
             state = State.begun(self._shapes(settings), settings, rng)
+            if start is not None:
+                inherit(state.tables, self._names, self._suffixes, start)
         else:
             passes, (first, last) = 1, settings.going_on
             state = before.copied(rng)
@@ -187,15 +196,14 @@ class Learner:
         return state
 
     def _shapes(self, settings: HiddenSettings) -> "_Shapes":
-        tags, suffixes, labels, rules = self._sizes
-        wide = POSITIONS * settings.width
+        names, wide = self._names, POSITIONS * settings.width
         return (
             (self._vectors.shape[1], wide),
-            (tags, wide),
-            (suffixes, wide),
+            (len(names.tags) + 1, wide),
+            (len(self._suffixes) + 1, wide),
             (3, LENGTHS, settings.width),
-            (labels, settings.width),
-            (rules, settings.width),
+            (len(names.labels) + 1, settings.width),
+            (len(names.rules) + 1, settings.width),
         )
 
     def _add(self, half: Sequence[int], state: State, out: Out) -> None:

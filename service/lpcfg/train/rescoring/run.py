@@ -31,8 +31,8 @@ class LayerTraining:
     """Collects charts of a forest's trees in a folder, and learns layers from them.
 
     Of the chosen trees, the gold ones have charts. A parser's own trees would teach the layer to
-    repeat what it did. `emphasis` says how often a pass visits the trees of each source, once each
-    if not given.
+    repeat what it did. Layers begin with `start` if it is given (see `inherit`). `emphasis` says
+    how often a pass visits the trees of each source, once each if not given.
     """
 
     def __init__(
@@ -42,6 +42,7 @@ class LayerTraining:
         gold: Longs,
         settings: RescoringSettings,
         vectors: Vectors,
+        start: Layer | None,
         folder: Path,
         *,
         emphasis: Sequence[int],
@@ -50,6 +51,7 @@ class LayerTraining:
         stages: Stages,
     ) -> None:
         self._forest, self._settings, self._vectors = forest, settings, vectors
+        self._start = start
         self._folder, self._seed, self._workers, self._stages = folder, seed, workers, stages
         self._grammar = Grammar(
             forest.symbols, forest.n_internal, rules_of(forest), (), np.empty((0, 2), np.int32)
@@ -125,6 +127,7 @@ class LayerTraining:
             self._heads,
             frequent_words(self._forest, seen),
             self._vectors,
+            self._start,
             times,
             self._kinds,
         )

@@ -1,0 +1,36 @@
+"""Let the hidden part begin with what the layer of another model has learned.
+
+The vectors of words that a layer is learned over come with tables that fit them. Rows of the same
+tags, ends of words, labels and rules are taken from there, the others are random. So a small
+treebank begins with what larger ones taught: gum/dev has 86.5 after a layer of CRAFT, MASC and
+GENIA, and 85.8 without. CRAFT itself, with three times as many trees, gains nothing.
+"""
+
+from collections.abc import Sequence
+
+from lpcfg.engine.rescoring.hidden import Hidden
+from lpcfg.engine.rescoring.layer import Layer
+from lpcfg.engine.rescoring.names import Rows
+
+
+def fits(layer: Layer | None, width: int) -> bool:
+    """Return True if a layer has a hidden part of this width."""
+    return layer is not None and layer.hidden is not None and layer.hidden.label.shape[1] == width
+
+
+def inherit(tables: Hidden, rows: Rows, suffixes: Sequence[str], layer: Layer) -> None:
+    """Write the rows of a layer's hidden part into tables, wherever the names are the same."""
+    if layer.hidden is None:
+        raise ValueError("expected a layer with a hidden part, got one without")
+    old, other = layer.hidden, layer.rows
+    tables.word[:], tables.length[:] = old.word, old.length
+    named = (
+        (tables.tag, (*rows.tags, ""), old.tag, (*other.tags, "")),  # "": beside the sentence
+        (tables.suffix, ("", *suffixes), old.suffix, ("", *layer.suffixes)),  # "": other ends
+        (tables.label, rows.labels, old.label, other.labels),
+        (tables.rule, rows.rules, old.rule, other.rules),
+    )
+    for table, names, old_table, old_names in named:
+        row = {name: at for at, name in enumerate(old_names)}
+        shared = [at for at, name in enumerate(names) if name in row]
+        table[shared] = old_table[[row[names[at]] for at in shared]]
