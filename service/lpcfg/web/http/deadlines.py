@@ -37,7 +37,7 @@ def protocol(settings: Settings, gate: Gate) -> type["DeadlineProtocol"]:
 
 
 class _Joined:
-    """A transport that writes the head of an answer together with the first of its body.
+    """A transport for one answer, whose head it writes together with the first of the body.
 
     uvicorn writes them apart, which wakes the client twice. The head of an answer whose length is
     not known yet goes at once: some clients of batches wait for it.
@@ -52,13 +52,16 @@ class _Joined:
 
     def write(self, data: bytes) -> None:
         """Write this and the head, or keep the head of an answer that has a body."""
-        cycle = self._cycle
         if self._head:
             data, self._head = self._head + data, b""
-        elif self._head is None and cycle.expected_content_length and cycle.scope["method"] != "HEAD":
+        elif self._head is None and self._has_body():
             self._head = data
             return
         self._transport.write(data)
+
+    def _has_body(self) -> bool:
+        cycle = self._cycle
+        return cycle.expected_content_length > 0 and cycle.scope["method"] != "HEAD"
 
     def close(self) -> None:
         """Write what is left and close the connection."""
