@@ -1,7 +1,7 @@
-"""A real service in a process of its own, and a small HTTP client, for benchmarks and tests.
+"""A real service in a process of its own, and small HTTP clients, for benchmarks and tests.
 
-The client is little more than asyncio streams, because on a small machine it shares the cores with
-the service that it measures.
+The clients do little, because on a small machine they share the cores with the service that they
+measure: Connection is little more than asyncio streams, Caller no more than a socket.
 """
 
 import asyncio
@@ -10,6 +10,7 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -147,11 +148,8 @@ class Connection:
         if self._streams is None:
             self._streams = await asyncio.open_connection("127.0.0.1", self._port)
         reader, writer = self._streams
-        body = _body(value) or b""
-        head = [f"{method} {path} HTTP/1.1", "host: localhost", *headers]
-        head += ["content-type: application/json", f"content-length: {len(body)}", "", ""]
         try:
-            writer.write("\r\n".join(head).encode() + body)
+            writer.write(prepared(method, path, value, headers))
             answer = await _read(reader)
         except (OSError, asyncio.IncompleteReadError, ValueError) as error:
             await self.close()
@@ -167,6 +165,54 @@ class Connection:
             writer.close()
             with suppress(OSError):
                 await writer.wait_closed()
+
+
+class Caller:
+    """One connection that sends requests given as bytes and reads whole answers, nothing else.
+
+    It takes some 20 microseconds for a request, as a caller in a compiled language would.
+    """
+
+    def __init__(self, port: int) -> None:
+        self._socket = socket.create_connection(("127.0.0.1", port))
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._socket.close()
+
+    def ask(self, request: bytes) -> bytes:
+        """Send a request of `prepared` and return the body of its answer. Raise Lost if not 200."""
+        self._socket.sendall(request)
+        answer = bytearray()
+        while (end := answer.find(b"\r\n\r\n")) < 0:
+            self._receive(answer)
+        length = _LENGTH.search(answer, 0, end + 2)
+        if length is None or not answer.startswith(b"HTTP/1.1 200 "):
+            raise Lost(answer[:end].decode("latin-1"))
+        start = end + 4
+        while len(answer) < start + int(length[1]):
+            self._receive(answer)
+        return bytes(answer[start:])
+
+    def _receive(self, answer: bytearray) -> None:
+        piece = self._socket.recv(1 << 18)
+        if not piece:
+            raise Lost("the connection was closed")
+        answer += piece
+
+
+_LENGTH = re.compile(rb"\r\ncontent-length: (\d+)\r\n")
+
+
+def prepared(method: str, path: str, value: Any = None, headers: Sequence[str] = ()) -> bytes:
+    """Write a request as bytes. `value` is sent as JSON unless it is bytes."""
+    body = _body(value) or b""
+    head = [f"{method} {path} HTTP/1.1", "host: localhost", *headers]
+    head += ["content-type: application/json", f"content-length: {len(body)}", "", ""]
+    return "\r\n".join(head).encode() + body
 
 
 async def _read(reader: asyncio.StreamReader) -> Answer:

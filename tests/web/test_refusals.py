@@ -14,7 +14,7 @@ from lpcfg.settings import Settings
 from lpcfg.web.app import computing_paths, create_app
 from lpcfg.web.http.deadlines import DeadlineProtocol, protocol
 from lpcfg.web.http.gate import Gate
-from lpcfg.web.http.record import Record
+from lpcfg.web.http.record import KEY, Record, record_of
 from lpcfg.web.metrics import Metrics
 from lpcfg.web.scheduling.admission import Lane, Place
 from lpcfg.web.served import Models
@@ -27,11 +27,16 @@ class Wire(asyncio.Transport):
 
     def __init__(self) -> None:
         super().__init__({"peername": ("192.0.2.1", 5), "sockname": ("192.0.2.2", 80)})
-        self.written = b""
+        self.pieces: list[bytes] = []
         self.closed = False
 
+    @property
+    def written(self) -> bytes:
+        """All that was written."""
+        return b"".join(self.pieces)
+
     def write(self, data: Any) -> None:
-        self.written += data
+        self.pieces.append(data)
 
     def close(self) -> None:
         self.closed = True
@@ -80,18 +85,26 @@ def asked(service: Service, ask: Ask) -> list[str]:
     async def application(scope: Any, _: Any, __: Any) -> None:
         reached.append(scope["path"])
 
+    connected(service, application, ask)
+    return reached
+
+
+def connected(service: Service, application: Any, ask: Ask) -> Wire:
+    """Let `ask` use a connection to this application, and return what the connection wrote to."""
+    wire = Wire()
+
     async def run() -> None:
         gate = Gate(service, computing_paths())
         config = Config(application, http=protocol(service.settings, gate), log_config=None)
         config.load()
-        connection, wire = config.http_protocol_class(config, ServerState(), {}), Wire()
+        connection = config.http_protocol_class(config, ServerState(), {})
         connection.connection_made(wire)
         ask(connection, wire)
         await asyncio.sleep(0)
         connection.connection_lost(None)
 
     asyncio.run(run())
-    return reached
+    return wire
 
 
 HEAD = b"POST /v1/parse HTTP/1.1\r\nhost: a\r\ncontent-length: 5\r\nx-request-id: me\r\n\r\n"
@@ -128,6 +141,70 @@ def test_requests_reach_the_application_once_there_is_room(full: Service) -> Non
         assert wire.written == b""
 
     assert asked(full, ask) == ["/v1/parse"]
+
+
+def test_the_application_knows_what_the_head_has_told(full: Service) -> None:
+    scopes = []
+
+    async def application(scope: Any, _: Any, __: Any) -> None:
+        scopes.append(scope)
+
+    def ask(connection: DeadlineProtocol, _: Wire) -> None:
+        full.admission.leave(Place(Lane.SINGLE, "192.0.2.1", 1.0))
+        connection.data_received(HEAD)
+
+    connected(full, application, ask)
+    (scope,) = scopes
+    assert scope[KEY] is None  # nobody asks for keys
+    assert record_of(scope).request_id == "me"
+    assert record_of(scope).address == "192.0.2.1"
+
+
+LENGTH = {"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"4")]}
+NO_LENGTH = {"type": "http.response.start", "status": 200, "headers": []}
+
+
+def written_for(service: Service, method: bytes, *messages: Any) -> Wire:
+    """Return what is written for an application that sends these, and fails if more must come."""
+
+    async def application(_: Any, __: Any, send: Any) -> None:
+        for one in messages:
+            await send(one)
+        if messages[-1].get("more_body", True):
+            raise RuntimeError
+
+    def ask(connection: DeadlineProtocol, _: Wire) -> None:
+        connection.data_received(method + b" /v2/health/live HTTP/1.1\r\nhost: a\r\n\r\n")
+
+    return connected(service, application, ask)
+
+
+def body(data: bytes, more: bool = False) -> dict[str, object]:
+    return {"type": "http.response.body", "body": data, "more_body": more}
+
+
+def test_an_answer_of_known_length_is_written_at_once(full: Service) -> None:
+    (whole,) = written_for(full, b"POST", LENGTH, body(b"1234")).pieces
+    assert whole.endswith(b"\r\n\r\n1234")
+
+
+def test_later_pieces_of_an_answer_are_written_as_they_come(full: Service) -> None:
+    pieces = written_for(full, b"GET", LENGTH, body(b"12", True), body(b"3", True), body(b"4"))
+    assert pieces.pieces[0].endswith(b"\r\n\r\n12")
+    assert pieces.pieces[1:] == [b"3", b"4"]
+
+
+def test_the_head_of_an_answer_without_a_length_is_not_kept(full: Service) -> None:
+    head, first = written_for(full, b"POST", NO_LENGTH, body(b"12", True)).pieces
+    assert head.endswith(b"transfer-encoding: chunked\r\n\r\n")
+    assert first == b"2\r\n12\r\n"
+
+
+@pytest.mark.parametrize(("method", "sent"), [(b"HEAD", [LENGTH, body(b"")]), (b"GET", [LENGTH])])
+def test_a_head_that_no_body_follows_is_written(
+    full: Service, method: bytes, sent: list[Any]
+) -> None:
+    assert written_for(full, method, *sent).written.endswith(b"content-length: 4\r\n\r\n")
 
 
 def test_an_unread_body_that_waits_for_leave_ends_the_connection(full: Service) -> None:

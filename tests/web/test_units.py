@@ -2,6 +2,8 @@
 
 import asyncio
 import hashlib
+import json
+import math
 import re
 import threading
 import time
@@ -12,12 +14,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fastapi import APIRouter, Request
 from hypothesis import given
 from hypothesis import strategies as st
 
 from lpcfg.cancel import Stop
 from lpcfg.errors import InputError, SettingsError, Stopped
+from lpcfg.protocol.schemas import TreesRequest
 from lpcfg.web import state
+from lpcfg.web.endpoints.tasks import encoded
+from lpcfg.web.http.bodies import GuardedRoute
 from lpcfg.web.http.keys import Key, Keys
 from lpcfg.web.http.problems import Refused
 from lpcfg.web.scheduling.admission import (
@@ -534,6 +540,34 @@ def test_cancelled_work_is_dropped() -> None:
     ran, error = asyncio.run(work())
     assert ran == 0
     assert isinstance(error, Stopped)
+
+
+# Answers ------------------------------------------------------------------------------------------
+
+
+@given(
+    st.floats(allow_nan=False, allow_infinity=False), st.text(alphabet=st.characters(codec="utf-8"))
+)
+def test_encoded_values_are_read_back_as_they_were(number: float, text: str) -> None:
+    value = {"number": number, "text": [text, "NaN", "-Infinity"], "none": None}
+    assert json.loads(encoded(value)) == value
+
+
+@pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf])
+def test_numbers_that_json_lacks_are_not_encoded(number: float) -> None:
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        encoded({"number": number})
+
+
+# Routes -------------------------------------------------------------------------------------------
+
+
+def test_a_body_comes_with_the_request_and_the_service_alone() -> None:
+    async def endpoint(body: TreesRequest, request: Request, name: str) -> None:
+        """Take what no guarded endpoint takes."""
+
+    with pytest.raises(TypeError, match="takes body, request, service"):
+        APIRouter(route_class=GuardedRoute).post("/a")(endpoint)
 
 
 # Memory -------------------------------------------------------------------------------------------

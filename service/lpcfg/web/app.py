@@ -1,6 +1,7 @@
 """The application: puts models and workers behind the endpoints, and observes every request.
 
 http/observe.py             ids, traces, metrics, logs, protective headers
+http/direct.py              past the router, for what computes
 ├── endpoints/compute.py    http/bodies.py → inputs.py → scheduling/work.py → tasks.py
 ├── endpoints/dependencies.py   dependency trees
 ├── endpoints/batch.py      the same for each line of a batch
@@ -32,6 +33,7 @@ from lpcfg.web.endpoints.files import page_routes
 from lpcfg.web.endpoints.runner import Runner
 from lpcfg.web.http import problems
 from lpcfg.web.http.bodies import GuardedRoute
+from lpcfg.web.http.direct import Direct
 from lpcfg.web.http.observe import Observed
 from lpcfg.web.scheduling.work import Workers
 from lpcfg.web.state import Service
@@ -74,6 +76,7 @@ def create_app(settings: Settings) -> FastAPI:
         app.include_router(router)
     app.router.routes += [reference.route(app), *page_routes()]
     problems.install(app)
+    app.add_middleware(Direct, routes=[one for router in _ROUTERS for one in router.routes])
     if settings.cors_origins:
         app.add_middleware(
             CORSMiddleware,

@@ -23,7 +23,7 @@ from lpcfg.settings import Settings
 from lpcfg.web.http.clients import Proxies
 from lpcfg.web.http.keys import Key, Keys
 from lpcfg.web.http.problems import Refused
-from lpcfg.web.http.record import Record, connection_of, record_of
+from lpcfg.web.http.record import KEY, Record, connection_of, record_of
 from lpcfg.web.http.traces import Traces
 from lpcfg.web.jobs import Jobs
 from lpcfg.web.memory import give_back
@@ -312,7 +312,7 @@ async def _cancel_on_disconnect(request: Request, stop: Stop) -> None:
 
 def asker_of(request: Request) -> Asker:
     """Return who sent a request that has passed `Service.enter`."""
-    return Asker(record_of(request.scope), request.state.key)
+    return Asker(record_of(request.scope), request.scope[KEY])
 
 
 def service_of(request: Request) -> Service:

@@ -36,6 +36,40 @@ def protocol(settings: Settings, gate: Gate) -> type["DeadlineProtocol"]:
     return type("Protocol", (DeadlineProtocol,), {"settings": settings, "gate": gate})
 
 
+class _Joined:
+    """A transport for one answer, whose head it writes together with the first of the body.
+
+    uvicorn writes them apart, which wakes the client twice. The head of an answer whose length is
+    not known yet goes at once: some clients of batches wait for it.
+    """
+
+    def __init__(self, cycle: RequestResponseCycle) -> None:
+        self._cycle = cycle
+        self._transport = cycle.transport
+        self._head: bytes | None = None
+        """The head while it waits; None before it, and empty once it is written."""
+        self.is_closing = cycle.transport.is_closing
+
+    def write(self, data: bytes) -> None:
+        """Write this and the head, or keep the head of an answer that has a body."""
+        if self._head:
+            data, self._head = self._head + data, b""
+        elif self._head is None and self._has_body():
+            self._head = data
+            return
+        self._transport.write(data)
+
+    def _has_body(self) -> bool:
+        cycle = self._cycle
+        return cycle.expected_content_length > 0 and cycle.scope["method"] != "HEAD"
+
+    def close(self) -> None:
+        """Write what is left and close the connection."""
+        if self._head:
+            self._transport.write(self._head)
+        self._transport.close()
+
+
 class DeadlineProtocol(HttpToolsProtocol):
     """One connection. The clock stops while the service itself has paused reading."""
 
@@ -154,6 +188,7 @@ class DeadlineProtocol(HttpToolsProtocol):
         refusal = self.gate.answer(cycle.scope, cycle.default_headers, close)
         if refusal is None:
             cycle.scope[CONNECTION] = self  # type: ignore[literal-required]
+            cycle.transport = _Joined(cycle)  # type: ignore[assignment]
             super()._start_asgi_task(cycle, app)
             return
         cycle.response_started = cycle.response_complete = True  # its body is read and dropped

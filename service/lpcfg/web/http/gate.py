@@ -12,7 +12,7 @@ from lpcfg.errors import LpcfgError
 from lpcfg.protocol.schemas import Problem
 from lpcfg.web.http.observe import PROTECTION, finish
 from lpcfg.web.http.problems import MEDIA_TYPE, encoded, headers_of, problem_of
-from lpcfg.web.http.record import Record
+from lpcfg.web.http.record import KEY, MEMBER, Record
 from lpcfg.web.state import Service
 
 Headers = Sequence[tuple[bytes, bytes]]
@@ -28,6 +28,7 @@ class Gate:
     def answer(self, scope: Any, also: Headers, close: bool) -> bytes | None:
         """Return the bytes that refuse a request, or None if it may go on.
 
+        What was found out of one that goes on stays in its scope, for the application.
         `also` are headers to add; `close` says that the connection ends with the answer.
         """
         if scope["method"] != "POST" or scope["path"] not in self._paths:
@@ -38,13 +39,14 @@ class Gate:
         record = service.record(scope)
         record.endpoint = scope["path"]
         try:
-            service.enter(scope, record)
+            scope[KEY] = service.enter(scope, record)
         except LpcfgError as error:
             told = problem_of(error)
             more = [
                 (name.lower().encode(), value.encode()) for name, value in headers_of(error).items()
             ]
             return self.refusal(told, record, [*also, *more], close)
+        scope[MEMBER] = record
         return None
 
     def refusal(self, told: Problem, record: Record, also: Headers, close: bool) -> bytes:

@@ -45,7 +45,7 @@ class Observed:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        record = self.service.record(scope)
+        record = scope.get(MEMBER) or self.service.record(scope)
         if self.service.traces is not None and scope["path"] not in _QUIET:
             self.service.traces.begin(record)
         bare = scope["method"] == "HEAD"

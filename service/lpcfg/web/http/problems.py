@@ -172,6 +172,12 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(Exception, _on_fault)
 
 
+def answer(request: Request, error: LpcfgError | RequestValidationError) -> Response:
+    """Answer an error as the application does, for what does not go through it."""
+    handle = _on_error if isinstance(error, LpcfgError) else _on_validation
+    return handle(request, error)
+
+
 def _on_error(request: Request, error: Exception) -> Response:
     if not isinstance(error, LpcfgError):
         raise error

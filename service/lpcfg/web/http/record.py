@@ -19,6 +19,9 @@ and threads that parse take it for up to 5 ms."""
 _REQUEST_ID = re.compile(r"[!-~]{1,128}")
 MEMBER = "lpcfg.record"
 """The member of an ASGI scope that holds the record."""
+KEY = "lpcfg.key"
+"""The member that holds the owner of the key (None where no keys are asked for), once the request
+has entered."""
 CONNECTION = "lpcfg.connection"
 """The member that holds the connection, where the server gives it."""
 
