@@ -10,7 +10,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lpcfg.compiled import compiled
 from lpcfg.grammar.tables import Doubles, Floats, Ints, Longs
 from lpcfg.train.data.examples import Examples
 from lpcfg.train.data.shards import Shard, shards_of
@@ -41,19 +40,14 @@ class Projection:
 
 def group_sums(vectors: Floats, group: Ints | Longs, n_groups: int) -> Doubles:
     """Sum the vectors of every group in double precision. Negative groups are ignored."""
+    order = np.argsort(group, kind="stable")
+    start = np.searchsorted(group[order], np.arange(n_groups + 1))
+    seen = np.flatnonzero(np.diff(start))
     result = np.zeros((n_groups, vectors.shape[1]))
-    _add_to_groups(vectors, group.astype(np.int64), result)
+    if len(seen):
+        members = vectors[order[start[0] :]]
+        result[seen] = np.add.reduceat(members, start[seen] - start[0], axis=0, dtype=np.float64)
     return result
-
-
-@compiled(borrows=True)
-def _add_to_groups(vectors: Floats, group: Longs, result: Doubles) -> None:
-    """Add every vector to its group's row."""
-    for v in range(len(vectors)):
-        g = group[v]
-        if g >= 0:
-            for i in range(vectors.shape[1]):
-                result[g, i] += vectors[v, i]
 
 
 def _means(sums: Doubles, count: Longs) -> Doubles:
