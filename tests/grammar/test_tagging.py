@@ -199,11 +199,56 @@ def test_the_loss_falls_in_every_epoch() -> None:
     weight, squares = np.zeros((256, len(words.tags)), np.float32), np.ones(256, np.float32)
     order = np.arange(bank.n_trees)
     losses = [
-        tagger.learn(weight, squares, coded, word, gold, start, order, 5, 0.4) for _ in range(5)
+        tagger.learn(weight, squares, coded, word, gold, start, order, 5, 0.4, len(words.tags))
+        for _ in range(5)
     ]
     assert losses == sorted(losses, reverse=True)
     assert losses[0] < math.log(len(words.tags))  # what is lost without learning
     assert losses[-1] < 0.2 * losses[0]
+
+
+def test_powers_are_those_of_the_library_but_for_their_rounding() -> None:
+    x = np.linspace(-100, 3, 2001).astype(np.float32)
+    found = x.copy()
+    tagger.powers(found, 3.0)
+    # z⁴/24 is left out of (1 + z + …)²⁵⁶, so it is wrong by 256 z⁴/24 with z = x/256: 4e-4 at −20
+    expected = np.exp(np.maximum(x.astype(np.float64) - 3, -60))
+    near = x > -17
+    np.testing.assert_allclose(found[near], expected[near], rtol=5e-4)
+    np.testing.assert_allclose(found, expected, rtol=0.04)
+    assert found[-1] == 1
+
+
+def test_a_tagger_goes_on_from_what_a_part_has_taught() -> None:
+    part = forest("".join(tree for tree in TOY.splitlines() if "they" not in tree) * 20)
+    some = lexicon_of(part, rare_threshold=3, language="english")
+    bank, words, anew = toy()
+    assert (some.tags, words.tags) == (("DT", "NN", "VB"), ("DT", "NN", "PRP", "VB"))
+    stage = Stage("tagger", 0, silent)
+    first = tagger.reach(part, some, seed=1, stage=stage, rows=1 << 10)
+    before = stage.items
+    found = tagger.reach(bank, words, seed=1, stage=stage, rows=1 << 10, before=first)
+    assert stage.items - before == 2 * bank.is_leaf.sum()
+    model = found.model()
+    assert tagged(model, "they", "set", "tables") == ["PRP", "VB", "NN"]
+    # it starts where the part has led it, and does not change that
+    start = tagger.Reached.start(words, 1 << 10, None, first)
+    for column, tag in enumerate(some.tags):
+        moved = start.weight[:, words.tags.index(tag)]
+        np.testing.assert_array_equal(moved, first.weight[:, column])
+    assert not start.weight[:, len(words.tags) :].any()
+    np.testing.assert_array_equal(start.squares, first.squares)
+    assert (found.squares > first.squares).any()
+    assert model.weight.shape == anew.weight.shape
+
+
+def test_numbers_that_fill_rows_of_weights_stay_zero() -> None:
+    bank, words, _ = toy()
+    stage = Stage("tagger", 0, silent)
+    found = tagger.reach(bank, words, seed=1, stage=stage, rows=1 << 10)
+    assert found.weight.shape[1] == tagger.WIDTH > len(words.tags)
+    assert found.weight[:, : len(words.tags)].any()
+    assert not found.weight[:, len(words.tags) :].any()
 
 
 def test_the_number_of_tokens_decides_the_epochs(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -215,7 +215,15 @@ def test_members_finally_learn_from_all_trees_if_many_are_held_out(tmp_path: Pat
     assert report.held_out["trees"] == 100
     assert model.calibration is not None
     assert model.calibration.apply([1 / 9])[0] == pytest.approx(0.4)
-    assert [stage.name for stage in report.stages][-1].startswith("all trees ")
+    names = [stage.name for stage in report.stages]
+    assert names.count("grammar and lexicon") == names.count("all trees grammar and lexicon") == 1
+    # a second worker parses held-out trees while all trees are learned from
+    again, _ = train(tmp_path / "bank.mrg", COUNTS, workers=2)
+    assert model.tagger is not None
+    assert again.tagger is not None
+    assert (again.calibration, again.weights) == (model.calibration, model.weights)
+    np.testing.assert_array_equal(again.tagger.weight, model.tagger.weight)
+    np.testing.assert_array_equal(again.coarse.parent, model.coarse.parent)
 
 
 def test_under_a_layer_all_trees_are_learned_from(

@@ -319,5 +319,5 @@ def _tagger(base: TagModel, own: _Counts, lexicon: Lexicon, seed: int) -> TagMod
     random = np.random.default_rng(seed)
     for _ in range(EPOCHS):
         order, draw = random.permutation(len(sentences)), int(random.integers(1 << 48))
-        learn(weight, squares, coded, word, gold, start, order, draw, DROPOUT)
+        learn(weight, squares, coded, word, gold, start, order, draw, DROPOUT, len(base.tags))
     return TagModel.rounded(base.tags, frequent, weight, base.gamma, base.classes)

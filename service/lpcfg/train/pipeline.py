@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -13,7 +14,6 @@ from lpcfg.engine.rescoring.layer import Vectors
 from lpcfg.evaluation.run import Examined, calibration_facts, examine
 from lpcfg.grammar.lexicon import Lexicon
 from lpcfg.grammar.tables import Grammar, Longs, Tables
-from lpcfg.grammar.tagging import TagModel
 from lpcfg.models.model import Fallback, Model, fallback_grammar, from_bundle, to_bundle
 from lpcfg.models.store.versions import Reference, check_publishable, publish
 from lpcfg.parsing.parser import Parser
@@ -200,7 +200,9 @@ class _Run:
         """Learn a model from all trees but those held out, which tell how sure it may be."""
         config, forest, stages = self._config, self._forest, self._stages
         learned, trees = split(forest, config.held_out, self._gold)
-        examples, model, facts = self._learned(learned, trees, stages)
+        if len(trees) > SPARED * forest.n_trees and not config.chooses_steps:
+            return self._twice(learned, trees)
+        examples, model, facts, _ = self._learned(learned, trees, stages)
         held = HeldOut(trees, model, self._workers)
         model = replace(model, weights=held.weights(model.members, stages) if trees else ())
         if layers is not None:
@@ -208,10 +210,24 @@ class _Run:
             model = replace(model, rescoring=layers.layer())
         if trees:
             model = self._calibrated(model, held, self._unfamiliar(layers, model.weights))
-        if len(trees) > SPARED * forest.n_trees and not config.chooses_steps:
-            examples, final, facts = self._learned(forest, (), stages.under("all trees"))
-            model = _with_maps(final, model)
         return examples, model, facts
+
+    def _twice(self, learned: Forest, trees: Sequence[Tree]) -> tuple[Examples, Model, list[Facts]]:
+        """Learn a model without the held-out trees, which tell how sure it may be, and one of all
+        trees beside that.
+        """
+        stages = self._stages
+        first = self._learned(learned, trees, stages)
+        with ThreadPoolExecutor(1) as beside:
+            every = stages.under("all trees")
+            learning = beside.submit(self._learned, self._forest, (), every, first.tagging)
+            if self._workers == 1:
+                learning.result()
+            held = HeldOut(trees, first.model, self._workers)
+            weights = held.weights(first.model.members, stages)
+            model = self._calibrated(replace(first.model, weights=weights), held, ())
+        final = learning.result()
+        return final.examples, _with_maps(final.model, model), final.facts
 
     def _rehearsed(self, layers: LayerTraining) -> tuple[Examples, Model, list[Facts]]:
         """Learn a model from all trees. One that has not seen the last fold tells how sure it may
@@ -221,13 +237,13 @@ class _Run:
         unseen = layers.last_fold
         parsed = spread(unseen, forest.source[unseen], REHEARSED)
         rest = part_of(forest, np.setdiff1d(np.arange(forest.n_trees), unseen))
-        _, rehearsal, _ = self._learned(rest, (), stages.under("rehearsal"))
+        rehearsal = self._learned(rest, (), stages.under("rehearsal")).model
         held = HeldOut(restored(forest, parsed), rehearsal, self._workers)
         rehearsal = replace(rehearsal, weights=held.weights(rehearsal.members, stages))
         layers.add_folds(partial(_learned_fold, config, rehearsal.weights), rehearsal)
         rehearsal = replace(rehearsal, rescoring=layers.layer(but_last=True))
         others = self._unfamiliar(layers, rehearsal.weights)
-        examples, model, facts = self._learned(forest, (), stages)
+        examples, model, facts, _ = self._learned(forest, (), stages)
         model = _with_maps(model, self._calibrated(rehearsal, held, others))
         return examples, replace(model, rescoring=layers.layer()), facts
 
@@ -245,7 +261,7 @@ class _Run:
         for kind in settings.unfamiliar:
             trees, stages = layers.of_kind(kind), self._stages.under(f"without {kind}")
             rest = part_of(forest, np.setdiff1d(np.arange(forest.n_trees), trees))
-            _, model, _ = self._learned(rest, (), stages)
+            model = self._learned(rest, (), stages).model
             layer = layers.layer_without(trees, stages)
             sample = spread(trees, forest.source[trees], REHEARSED)
             model = replace(model, weights=weights, rescoring=layer)
@@ -253,9 +269,13 @@ class _Run:
         return found
 
     def _learned(
-        self, forest: Forest, held: Sequence[Tree], stages: Stages
-    ) -> tuple[Examples, Model, list[Facts]]:
-        return _learned(forest, self._config, held, self._workers, self._scheduler, stages)
+        self,
+        forest: Forest,
+        held: Sequence[Tree],
+        stages: Stages,
+        before: tagger.Reached | None = None,
+    ) -> "_Learned":
+        return _learned(forest, self._config, held, self._workers, self._scheduler, stages, before)
 
     def _layers(self, trees: Longs, folder: Path) -> LayerTraining | None:
         """Prepare to learn the layer from these trees; return None if there is to be no layer."""
@@ -346,8 +366,20 @@ def _with_maps(model: Model, other: Model) -> Model:
 
 def _learned_fold(config: TrainingConfig, weights: tuple[float, ...], forest: Forest) -> Model:
     """Learn a model like the final one from a part of the trees, in one thread."""
-    _, model, _ = _learned(forest, config, (), 1, None, Stages())
+    model = _learned(forest, config, (), 1, None, Stages()).model
     return replace(model, weights=weights)
+
+
+class _Learned(NamedTuple):
+    """A model without calibration, what it was learned from, and facts of its members.
+
+    `tagging` is what another tagger can go on from.
+    """
+
+    examples: Examples
+    model: Model
+    facts: list[Facts]
+    tagging: tagger.Reached | None
 
 
 def _learned(
@@ -357,8 +389,9 @@ def _learned(
     workers: int,
     scheduler: str | None,
     stages: Stages,
-) -> tuple[Examples, Model, list[Facts]]:
-    """Learn a model from a forest, without calibration. Also return the members' facts."""
+    before: tagger.Reached | None = None,
+) -> _Learned:
+    """Learn a model from a forest, without calibration. Its tagger may go on from another one."""
     with stages.stage("grammar and lexicon"):
         weighted = _emphasized(forest, config.emphasis)
         lexicon = lexicon_of(
@@ -367,17 +400,23 @@ def _learned(
         examples = Examples.of(weighted, lexicon)
         model = _coarse_model(examples, lexicon, unmarked(weighted), config)
     with ThreadPoolExecutor(1) as beside:
-        learning = beside.submit(_tagger, examples.forest, lexicon, config, stages)
+        learning = beside.submit(_tagging, examples.forest, lexicon, config, stages, before)
         if workers == 1:
             learning.result()
 
         choose = None
         at_once = workers if scheduler is None else 1
         if held_out and config.chooses_steps:
-            tagged = replace(model, tagger=learning.result())
+            tagged = _tagged(model, learning.result())
             choose = HeldOut(held_out, tagged, at_once).f1
         members, facts = _members(examples, config, choose, at_once, scheduler, stages)
-    return examples, replace(model, members=members, tagger=learning.result()), facts
+    tagging = learning.result()
+    model = _tagged(replace(model, members=members), tagging)
+    return _Learned(examples, model, facts, tagging)
+
+
+def _tagged(model: Model, tagging: tagger.Reached | None) -> Model:
+    return model if tagging is None else replace(model, tagger=tagging.model())
 
 
 def _emphasized(forest: Forest, emphasis: Sequence[int]) -> Forest:
@@ -407,14 +446,20 @@ def _fallback(plain: Forest, grammar: Grammar) -> Fallback:
     return Fallback(other, coarse, context.estimate(plain))
 
 
-def _tagger(
-    forest: Forest, lexicon: Lexicon, config: TrainingConfig, stages: Stages
-) -> TagModel | None:
+def _tagging(
+    forest: Forest,
+    lexicon: Lexicon,
+    config: TrainingConfig,
+    stages: Stages,
+    before: tagger.Reached | None,
+) -> tagger.Reached | None:
     if not config.tagger or config.rare_threshold == 0:
         return None
     with stages.stage("tagger") as stage:
         classes = None if config.word_classes is None else tagger.read_classes(config.word_classes)
-        return tagger.estimate(forest, lexicon, seed=config.seed, stage=stage, classes=classes)
+        return tagger.reach(
+            forest, lexicon, seed=config.seed, stage=stage, classes=classes, before=before
+        )
 
 
 def _members(

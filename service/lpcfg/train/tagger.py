@@ -6,6 +6,7 @@ never seen can rely on the features they have.
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -32,8 +33,54 @@ DROPOUT = 0.4
 TOKENS = 1_200_000
 """How many tokens to learn from. A token counts again in every epoch."""
 MOST_CLASSES = 1 << 16
+WIDTH = 16
+"""The numbers that the widest instructions take at a time. The length of a row is a multiple of it:
+one epoch of craft/train takes a tenth less time than with rows of 44 numbers.
+"""
 EPOCHS = (3, 8)
 """The fewest and the most epochs, for any number of tokens."""
+FURTHER = 2
+"""Epochs over all trees, where a tagger goes on from one of nearly all.
+
+From a tagger of nine tenths of gum/train, 1, 2 and 3 epochs tag 94.34, 94.43 and 94.44 % of the
+tokens of gum/dev correctly when it is used alone, and 8 epochs anew 94.42 (means of two seeds).
+"""
+
+
+@dataclass(frozen=True, eq=False)
+class Reached:
+    """The weights W that learning has reached, unrounded, and the sums of squared gradients.
+
+    Rows of W are filled up with zeros.
+    """
+
+    tags: tuple[str, ...]
+    frequent: frozenset[str]
+    weight: Singles
+    squares: Singles
+    classes: Mapping[str, int] | None
+
+    @classmethod
+    def start(
+        cls,
+        lexicon: Lexicon,
+        rows: int,
+        classes: Mapping[str, int] | None,
+        before: "Reached | None",
+    ) -> "Reached":
+        """Start at zero, or where learning stopped before, if all of its tags are still there."""
+        weight = np.zeros((rows, -(-len(lexicon.tags) // WIDTH) * WIDTH), np.float32)
+        squares = np.full(rows, 1e-6, np.float32)
+        if before is not None:
+            squares[:] = before.squares
+            columns = [lexicon.tags.index(tag) for tag in before.tags]
+            weight[:, columns] = before.weight[:, : len(columns)]
+        return cls(lexicon.tags, lexicon.seen_at_least(FREQUENT), weight, squares, classes)
+
+    def model(self) -> TagModel:
+        """Round the weights to those of a model."""
+        weight = self.weight[:, : len(self.tags)]
+        return TagModel.rounded(self.tags, self.frequent, weight, GAMMA, self.classes)
 
 
 def estimate(
@@ -46,23 +93,39 @@ def estimate(
     classes: Mapping[str, int] | None = None,
 ) -> TagModel:
     """Train the tag model of a forest's leaves. The same seed gives the same bytes."""
+    return reach(forest, lexicon, seed=seed, stage=stage, rows=rows, classes=classes).model()
+
+
+def reach(
+    forest: Forest,
+    lexicon: Lexicon,
+    *,
+    seed: int,
+    stage: Stage,
+    rows: int = ROWS,
+    classes: Mapping[str, int] | None = None,
+    before: Reached | None = None,
+) -> Reached:
+    """Learn the weights of a forest's leaves, or go on from those of a part of its trees."""
     leaves = np.flatnonzero(forest.is_leaf)
     word, gold = forest.word[leaves], lexicon.tag_of[forest.symbol[leaves]]
     start = np.searchsorted(forest.tree[leaves], np.arange(forest.n_trees + 1))
-    frequent = lexicon.seen_at_least(FREQUENT)
-    empty = np.zeros((rows, len(lexicon.tags)), np.float32)
-    coder = TagModel.rounded(lexicon.tags, frequent, empty, GAMMA, classes)
+    at = Reached.start(lexicon, rows, classes, before)
+    empty = np.zeros((1, len(lexicon.tags)), np.float32)
+    coder = replace(at, weight=empty).model()
     coded = np.array([coder.codes(word) for word in forest.words], np.int64)
-    weight = np.zeros((rows, len(lexicon.tags)), np.float32)
-    squares = np.full(rows, 1e-6, np.float32)
     least, most = EPOCHS
+    epochs = min(max(round(TOKENS / len(leaves)), least), most)
     random = np.random.default_rng(seed)
-    for _ in range(min(max(round(TOKENS / len(leaves)), least), most)):
+    for _ in range(epochs if before is None else FURTHER):
         order = random.permutation(forest.n_trees)
         draw = int(random.integers(1 << 48))
-        learn(weight, squares, coded, word, gold, start, order, draw, DROPOUT)
+        learn(
+            *(at.weight, at.squares, coded, word, gold, start, order, draw, DROPOUT),
+            len(at.tags),
+        )
         stage.advance(len(leaves))
-    return TagModel.rounded(lexicon.tags, frequent, weight, GAMMA, classes)
+    return at
 
 
 def read_classes(path: str) -> dict[str, int]:
@@ -79,6 +142,20 @@ def read_classes(path: str) -> dict[str, int]:
     return classes
 
 
+@compiled(borrows=True, fastmath={"reassoc", "contract", "nsz"})
+def powers(x: Singles, largest: float) -> None:
+    """Replace every number x by exp(x − largest), and differences below −60 by −60 first.
+
+    With z = (x − largest) / 256 it is (1 + z + z²/2 + z³/6)²⁵⁶, of many numbers at a time: learning
+    takes a third less time than with exact powers, one after the other. Above −20 it is wrong by
+    less than 5 in 10,000 of itself, below by less than 4 in 100.
+    """
+    for t in range(len(x)):
+        z = max((x[t] - np.float32(largest)) * np.float32(1 / 256), np.float32(-60 / 256))
+        y = np.float32(1) + z * (np.float32(1) + z * (np.float32(0.5) + z * np.float32(1 / 6)))
+        x[t] = y**256
+
+
 @compiled(fastmath={"reassoc", "contract", "nsz"})
 def learn(
     weight: Singles,
@@ -90,14 +167,16 @@ def learn(
     order: Longs,
     draw: int,
     dropout: float,
+    tags: int,
 ) -> Any:
     """Run one epoch over trees in this order. Return the mean of −log p(t | x, neighbours).
 
     The log is taken before each step. The words of tree s are start[s] : start[s + 1], `draw` is
-    where the random numbers start, and `dropout` the share of features that is left out.
+    where the random numbers start, and `dropout` the share of features that is left out. Rows of
+    `weight` may be longer than the number of tags.
     """
-    tags = weight.shape[1]
-    rows, share = np.empty(templates_of(coded), np.int64), np.empty(tags, np.float32)
+    width = weight.shape[1]
+    rows, share = np.empty(templates_of(coded), np.int64), np.empty(width, np.float32)
     loss = 0.0
     for s in order:
         sentence = coded[word[start[s] : start[s + 1]]]
@@ -106,25 +185,25 @@ def learn(
             kept = 0
             for k in range(len(rows)):
                 draw = (draw * 0x5DEECE66D + 11) & 0xFFFFFFFFFFFF  # 48 bits
-                if draw >= dropout * 2.0**48:
-                    rows[kept] = rows[k]
-                    kept += 1
+                rows[kept] = rows[k]
+                kept += draw >= dropout * 2.0**48
             share[:] = 0
             for k in range(kept):
                 row = weight[rows[k]]
-                for t in range(tags):
+                for t in range(width):
                     share[t] += row[t]
-            largest, total = share.max(), np.float32(0.0)
-            for t in range(tags):
-                share[t] = np.exp(share[t] - largest)
+            largest, total = share[:tags].max(), np.float32(0.0)
+            powers(share, largest)
+            share[tags:] = 0
+            for t in range(width):
                 total += share[t]
-            for t in range(tags):
+            for t in range(width):
                 share[t] /= total
             truth = gold[start[s] + i]
             loss -= np.log(max(share[truth], np.float32(1e-12)))
             share[truth] -= np.float32(1.0)
             square = np.float32(0.0)
-            for t in range(tags):
+            for t in range(width):
                 square += share[t] * share[t]
             if square < 1e-6:  # the right tag is almost certain
                 continue
@@ -132,6 +211,6 @@ def learn(
                 squares[rows[k]] += square
                 step = np.float32(RATE) / np.sqrt(squares[rows[k]])
                 row = weight[rows[k]]
-                for t in range(tags):
+                for t in range(width):
                     row[t] -= step * share[t]
     return loss / max(len(word), 1)

@@ -13,6 +13,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from lpcfg.compiled import compiled
 from lpcfg.errors import TrainingError
 from lpcfg.grammar.tables import Ints, Longs, frozen
 from lpcfg.train.data.examples import Examples
@@ -359,9 +360,28 @@ def _numbered(codes: Longs, size: int) -> tuple[NDArray[np.integer], Longs, Long
     Return the numbers, the distinct codes and how often each occurs.
     """
     if size > 4 * len(codes):  # sorting is cheaper than a table of all values
-        distinct, local, count = np.unique(codes, return_inverse=True, return_counts=True)
-        return local, distinct, count
+        order = np.argsort(codes)
+        local, distinct, count = (np.empty(len(codes), np.int64) for _ in range(3))
+        found = _number_sorted(codes, order, local, distinct, count)
+        return local, distinct[:found], count[:found]
     table = np.bincount(codes, minlength=size)
     number = np.cumsum(table > 0) - 1
     distinct = np.flatnonzero(table)
     return number[codes], distinct, table[distinct]
+
+
+@compiled(borrows=True)
+def _number_sorted(codes: Longs, order: Longs, local: Longs, distinct: Longs, count: Longs) -> int:
+    """Write the number of every code, each distinct code and how often it occurs.
+
+    `order` sorts the codes. Return how many distinct ones there are.
+    """
+    found = 0
+    for k in order:
+        if found == 0 or codes[k] != distinct[found - 1]:
+            distinct[found] = codes[k]
+            count[found] = 0
+            found += 1
+        count[found - 1] += 1
+        local[k] = found - 1
+    return found

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse
 
+from lpcfg.compiled import compiled
 from lpcfg.grammar.tables import Ints, Longs
 from lpcfg.train.data.features import Side
 
@@ -32,13 +33,9 @@ class Counts:
         return len(self.count)
 
     def places(self, template: Ints, code: Longs) -> Longs:
-        """Find features, sorted as these are, and all of them among these."""
+        """Find features among these. They are sorted as these are, and none is missing here."""
         result = np.empty(len(code), np.int64)
-        for t in np.unique(template).tolist():
-            own, theirs = (
-                slice(*np.searchsorted(of, [t, t + 1])) for of in (self.template, template)
-            )
-            result[theirs] = own.start + np.searchsorted(self.code[own], code[theirs])
+        _find_places(self.template, self.code, template, code, result)
         return result
 
 
@@ -56,6 +53,18 @@ class Cooccurrence:
         pairs = indicators(phi, np.float64).T.tocsr() @ indicators(psi, np.float64)
         pairs.sort_indices()
         return cls(len(phi.feature), Counts.of(phi), Counts.of(psi), pairs)
+
+
+@compiled(borrows=True)
+def _find_places(
+    own_template: Ints, own_code: Longs, template: Ints, code: Longs, result: Longs
+) -> None:
+    """Write the place of every feature among one's own, going through both lists side by side."""
+    at = 0
+    for k in range(len(code)):
+        while own_template[at] < template[k] or own_code[at] != code[k]:
+            at += 1
+        result[k] = at
 
 
 def indicators(side: Side, dtype: type[np.floating]) -> scipy.sparse.csr_array:

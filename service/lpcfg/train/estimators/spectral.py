@@ -21,6 +21,7 @@ import scipy.linalg
 import scipy.sparse
 from scipy.sparse.linalg import svds
 
+from lpcfg.compiled import compiled
 from lpcfg.errors import TrainingError
 from lpcfg.grammar.tables import Doubles, Grammar, Ints, Longs, Singles, Tables
 from lpcfg.train.data.examples import Examples
@@ -34,7 +35,7 @@ from lpcfg.train.data.features import (
 )
 from lpcfg.train.data.shards import Shard, shards_of
 from lpcfg.train.estimators.compact import Compaction, CompactReport, tables_of
-from lpcfg.train.estimators.cooccurrence import Cooccurrence, Counts, indicators, merged
+from lpcfg.train.estimators.cooccurrence import Cooccurrence, Counts, merged
 from lpcfg.train.estimators.moments import Occurrences, Projection, Smoothing, Sums
 from lpcfg.train.hands import Hands, here
 from lpcfg.train.stages import Stages
@@ -280,13 +281,13 @@ class _Direction:
     def states(self) -> int:
         return 1 if self.rows is None else self.rows[0].shape[1]
 
-    def project(self, side: Side, k: int) -> Singles:
-        """Compute Y (k = 0) or Z (k = 1) of examples with these features."""
+    def project(self, side: Side, k: int, nodes: Longs, result: Singles) -> None:
+        """Write Y (k = 0) or Z (k = 1) of nodes, whose features these are, to their rows."""
         if self.rows is None:
-            return np.ones((len(side.feature), 1), np.float32)
+            result[nodes, 0] = 1.0
+            return
         places = self.features[k].places(side.template, side.code)
-        projected: Singles = indicators(side, np.float32) @ self.rows[k][places]
-        return projected
+        _add_rows(self.rows[k], places, side.feature, nodes, result)
 
 
 Directions = dict[int, _Direction]
@@ -341,9 +342,19 @@ def _projected(
         for a, direction in group.items():
             nodes = features.nodes[features.start[a] : features.start[a + 1]]
             if len(nodes):
-                inside[nodes, : states[a]] = direction.project(features.inside(a), 0)
-                outside[nodes, : states[a]] = direction.project(features.outside(a), 1)
+                direction.project(features.inside(a), 0, nodes, inside)
+                direction.project(features.outside(a), 1, nodes, outside)
     return Projection(symbol, states, inside, outside)
+
+
+@compiled(borrows=True)
+def _add_rows(rows: Singles, places: Longs, feature: Ints, nodes: Longs, result: Singles) -> None:
+    """Add to result[nodes[e]] the rows of all features of example e."""
+    for e in range(len(feature)):
+        for t in range(feature.shape[1]):
+            row = places[feature[e, t]]
+            for i in range(rows.shape[1]):
+                result[nodes[e], i] += rows[row, i]
 
 
 def _sums(
