@@ -7,11 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from lpcfg.engine.rescoring.hidden import Hidden
 from lpcfg.engine.rescoring.layer import Layer
 from lpcfg.engine.rescoring.names import Rows
 from lpcfg.train.config import TrainingConfig, member
 from lpcfg.train.pipeline import train
-from lpcfg.train.rescoring.inherit import fits, inherit
+from lpcfg.train.rescoring.inherit import SHARE, fits, inherit
 from lpcfg.train.rescoring.settings import RescoringSettings
 from lpcfg.train.words import Words
 from tests.small_layers import TINY, random_hidden, random_layer
@@ -26,7 +27,7 @@ def test_rows_of_the_same_names_are_inherited() -> None:
     tables = random_hidden(rng, rows, width=4, dimensions=3, suffixes=len(ends))
     before = tables._replace(**{name: table.copy() for name, table in tables._asdict().items()})
     inherit(tables, rows, ends, start)
-    old = start.hidden
+    old = Hidden(*(SHARE * table for table in start.hidden))
     expected = (
         (tables.word, old.word),
         (tables.length, old.length),
@@ -71,7 +72,7 @@ def test_training_begins_with_the_layer_that_the_vectors_come_from() -> None:
     assert (report["vectors_from"], report["begins_with"]) == ("other@1", "other@1")
     assert first.hidden is not None
     assert again.hidden is not None
-    near = np.abs(again.hidden.word - first.hidden.word).mean()
+    near = np.abs(again.hidden.word - SHARE * first.hidden.word).mean()
     anew, report = learned(replace(first, hidden=None), 6)
     assert "begins_with" not in report
     assert anew.hidden is not None
