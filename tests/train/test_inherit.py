@@ -40,7 +40,7 @@ def test_rows_of_the_same_names_are_inherited() -> None:
         np.testing.assert_array_equal(found, np.array(wanted, np.float32))
 
 
-def test_only_a_layer_with_a_hidden_part_of_the_same_width_is_inherited() -> None:
+def test_only_a_hidden_part_of_the_same_width_is_inherited() -> None:
     layer = random_layer(TINY)
     assert fits(layer, 4)
     assert not fits(layer, 5)
