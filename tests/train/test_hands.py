@@ -1,6 +1,7 @@
 """Merging in a fixed tree: the same sums, whoever makes them and in whatever order."""
 
 import random
+import threading
 import time
 from collections.abc import Iterator
 
@@ -63,7 +64,7 @@ def test_the_order_of_arrival_does_not_change_a_bit(workers: int) -> None:
     assert totals[1].tobytes() == (-expected).tobytes()
 
 
-def test_no_more_parts_are_taken_than_there_are_workers() -> None:
+def test_one_part_more_is_taken_than_there_are_workers() -> None:
     taken = 0
 
     def parts() -> Iterator[int]:
@@ -75,7 +76,19 @@ def test_no_more_parts_are_taken_than_there_are_workers() -> None:
     with here(3) as hands:
         ahead = hands.each(lambda part: taken - part, parts())
     assert len(ahead) == 20
-    assert max(ahead) <= 3
+    assert max(ahead) <= 4
+
+
+def test_workers_go_on_while_the_first_part_takes_long() -> None:
+    third = threading.Event()
+
+    def work(part: int) -> bool:
+        if part == 2:
+            third.set()
+        return part != 0 or third.wait(10)
+
+    with here(2) as hands:
+        assert all(hands.each(work, range(3)))
 
 
 def test_an_error_of_a_part_is_raised() -> None:

@@ -90,11 +90,13 @@ class Here:
         self._pool.shutdown(cancel_futures=True)
 
     def _done(self, do: Callable[..., Any], parts: Iterable[Any], *shared: Any) -> Iterator[Any]:
-        """Yield results in order. No more parts are taken than there are workers."""
+        """Yield results in order. One part more is taken than there are workers, so that none of
+        them waits until the slowest is done.
+        """
         running: deque[Future[Any]] = deque()
         for part in parts:
             running.append(self._pool.submit(do, part, *shared))
-            if len(running) >= self._workers:
+            if len(running) > self._workers:
                 yield running.popleft().result()
         while running:
             yield running.popleft().result()
