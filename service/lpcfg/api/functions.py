@@ -68,12 +68,13 @@ def train(
     """Learn a model from a treebank.
 
     treebank    a file or folder of Penn brackets (also .gz), a list of those, or a list of trees
-    estimator   spectral, em, pivot, pivot+em, clustering, clustering+em or counts; an ensemble of
-                four, as `lpcfg train` has it, where neither this nor a configuration says
+    estimator   spectral, em, pivot, pivot+em, clustering, clustering+em or counts; spectral, as
+                `lpcfg train` has it, where neither this nor a configuration says
     dev         trees to evaluate on when all is learned; the scores are in `.report`
     config      everything that can be set, as one value
-    words       a stored model whose words' vectors the rescoring layer learns with; "none" for
-                vectors of the treebank's own words. For English it is `en` where nothing is said
+    words       a stored model whose words' vectors the rescoring layer takes, and whose hidden
+                part it begins with; "none" for vectors of the treebank's own words. For English
+                it is `en` where nothing is said
     workers     processes; by default one per core. The model is the same whatever their number
     progress    is called with a stage's name, items done, and items in all
     settings    keys of `lpcfg.TrainingConfig` or of the estimator: states=16, seed=3, ...

@@ -17,9 +17,9 @@ from lpcfg.engine.rescoring.names import Rows
 SHARE = np.float32(0.5)
 """Inherited numbers are multiplied by this (Ash and Adams, NeurIPS 2020).
 
-In full, they remember the trees that they were learned from. Where these are among the new model's,
-as those of GUM are in `en`, the last fold no longer tells how sure a model may be of new text: it has
-85.9 F1 where gum/dev has 85.5. With halves it has 85.6, and gum/dev the same.
+In full, they remember the trees that they were learned from. Where these are among the new
+model's, as those of GUM are in `en`, the last fold no longer tells how sure a model may be of new
+text: it has 85.9 F1 where gum/dev has 85.5. With halves it has 85.6, and gum/dev the same.
 """
 
 
