@@ -5,6 +5,7 @@ import hashlib
 import json
 import math
 import re
+import socket
 import threading
 import time
 from collections import Counter
@@ -38,6 +39,7 @@ from lpcfg.web.scheduling.admission import (
 from lpcfg.web.scheduling.cache import Cache
 from lpcfg.web.scheduling.lanes import Lanes
 from lpcfg.web.scheduling.work import FaultError, Line, Task, Workers
+from lpcfg.web.server import _begin_no_more
 from tests.web.conftest import Serve
 
 # Admission ----------------------------------------------------------------------------------------
@@ -592,3 +594,21 @@ def test_free_memory_is_given_back_once_after_work(
         assert given.wait(10)
         time.sleep(0.1)
         assert len(times) == 1
+
+
+def test_no_connection_begins_but_those_made_still_send() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        address = listening.getsockname()
+        with socket.create_connection(address, timeout=5) as early:
+            _begin_no_more(listening)
+            with pytest.raises(TimeoutError):
+                socket.create_connection(address, timeout=0.3)
+            accepted, _ = listening.accept()
+            with accepted:
+                sent = b"x" * 50_000  # more than the first packet's flags and headers
+                early.sendall(sent)
+                accepted.settimeout(5)
+                received = b""
+                while len(received) < len(sent):
+                    received += accepted.recv(1 << 16)
+                assert received == sent

