@@ -175,7 +175,8 @@ def toy() -> tuple[Forest, Lexicon, TagModel]:
 
 
 def learned(bank: Forest, words: Lexicon, seed: int = 1) -> TagModel:
-    return tagger.estimate(bank, words, seed=seed, stage=Stage("tagger", 0, silent), rows=1 << 10)
+    stage = Stage("tagger", 0, silent)
+    return tagger.reach(bank, words, seed=seed, stage=stage, rows=1 << 10).model()
 
 
 def tagged(model: TagModel, *words: str) -> list[str]:
@@ -257,7 +258,7 @@ def test_the_number_of_tokens_decides_the_epochs(monkeypatch: pytest.MonkeyPatch
     for tokens, epochs in ((0, 3), (5 * size, 5), (100 * size, 8)):
         monkeypatch.setattr(tagger, "TOKENS", tokens)
         stage = Stage("tagger", 0, silent)
-        tagger.estimate(bank, words, seed=1, stage=stage, rows=4)
+        tagger.reach(bank, words, seed=1, stage=stage, rows=4)
         assert stage.items == epochs * size
 
 
@@ -427,7 +428,7 @@ def test_classes_let_a_model_tell_words_that_it_never_saw() -> None:
     nouns = {w.lower(): 1 for w, tag in leaves() if tag == "NN"}
     classes = {w.lower(): 0 for w, tag in leaves() if tag != "NN"} | nouns | {"qqq": 1, "qqr": 0}
     stage = Stage("tagger", 0, silent)
-    model = tagger.estimate(forest, words, seed=1, stage=stage, classes=classes)
+    model = tagger.reach(forest, words, seed=1, stage=stage, classes=classes).model()
     noun = model.tags.index("NN")
     in_class, out_of_it = (model.log_shares(("the", w, "."))[1, noun] for w in ("qqq", "qqr"))
     assert in_class > out_of_it

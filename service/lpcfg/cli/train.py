@@ -127,8 +127,8 @@ def train(
         str | None,
         typer.Option(
             metavar="MODEL",
-            help="A stored model whose words' vectors are used, and whose hidden part is begun "
-            "with; `none`: the treebank's words.",
+            help="A stored model to take words' vectors and a first hidden part from; `none`: "
+            "vectors of the treebank's words.",
         ),
     ] = None,
     automatic: Annotated[

@@ -90,8 +90,10 @@ class Here:
         self._pool.shutdown(cancel_futures=True)
 
     def _done(self, do: Callable[..., Any], parts: Iterable[Any], *shared: Any) -> Iterator[Any]:
-        """Yield results in order. One part more is taken than there are workers, so that none of
-        them waits until the slowest is done.
+        """Yield results in order.
+
+        One part more is taken than there are workers: while the first result takes long, the
+        others have work.
         """
         running: deque[Future[Any]] = deque()
         for part in parts:

@@ -68,7 +68,7 @@ class Reached:
         classes: Mapping[str, int] | None,
         before: "Reached | None",
     ) -> "Reached":
-        """Start at zero, or where learning stopped before, if all of its tags are still there."""
+        """Start at zero, or where learning from a part of the trees stopped."""
         weight = np.zeros((rows, -(-len(lexicon.tags) // WIDTH) * WIDTH), np.float32)
         squares = np.full(rows, 1e-6, np.float32)
         if before is not None:
@@ -83,19 +83,6 @@ class Reached:
         return TagModel.rounded(self.tags, self.frequent, weight, GAMMA, self.classes)
 
 
-def estimate(
-    forest: Forest,
-    lexicon: Lexicon,
-    *,
-    seed: int,
-    stage: Stage,
-    rows: int = ROWS,
-    classes: Mapping[str, int] | None = None,
-) -> TagModel:
-    """Train the tag model of a forest's leaves. The same seed gives the same bytes."""
-    return reach(forest, lexicon, seed=seed, stage=stage, rows=rows, classes=classes).model()
-
-
 def reach(
     forest: Forest,
     lexicon: Lexicon,
@@ -106,7 +93,10 @@ def reach(
     classes: Mapping[str, int] | None = None,
     before: Reached | None = None,
 ) -> Reached:
-    """Learn the weights of a forest's leaves, or go on from those of a part of its trees."""
+    """Learn the weights of a forest's leaves, or go on from those of a part of its trees.
+
+    The same seed gives the same bytes.
+    """
     leaves = np.flatnonzero(forest.is_leaf)
     word, gold = forest.word[leaves], lexicon.tag_of[forest.symbol[leaves]]
     start = np.searchsorted(forest.tree[leaves], np.arange(forest.n_trees + 1))

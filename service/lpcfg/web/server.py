@@ -209,8 +209,7 @@ class Server(uvicorn.Server):
 
 
 def _begin_no_more(listening: socket.socket) -> None:
-    """Let the kernel drop what begins a connection to a listening socket. Clients try again by
-    themselves.
+    """Let the kernel drop packets that begin a connection. Their clients try again by themselves.
 
     A backlog of 0 is not enough: a client that does not fit into it takes itself for connected,
     sends its request, and is reset. So is one whose last packet of the handshake is dropped.

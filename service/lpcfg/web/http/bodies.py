@@ -78,7 +78,7 @@ def _read(body: bytes, settings: Settings) -> Any:
 
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 _TAKES = ["body", "request", "service"]
-"""What an endpoint with a JSON body takes."""
+"""The parameters of an endpoint with a JSON body."""
 
 
 class GuardedRoute(APIRoute):

@@ -28,7 +28,7 @@ class Gate:
     def answer(self, scope: Any, also: Headers, close: bool) -> bytes | None:
         """Return the bytes that refuse a request, or None if it may go on.
 
-        What was found out of one that goes on stays in its scope, for the application.
+        The record and the key of one that goes on stay in its scope, for the application.
         `also` are headers to add; `close` says that the connection ends with the answer.
         """
         if scope["method"] != "POST" or scope["path"] not in self._paths:
