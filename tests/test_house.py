@@ -19,7 +19,7 @@ PACKAGE = ROOT / "service" / "lpcfg"
 
 # A room imports from the rows above its own and from itself, never sideways or down.
 ROOMS = (
-    {"errors", "collector", "stores"},
+    {"errors", "collector", "stores", "cores"},
     {"compiled"},
     {"cancel", "settings", "processes"},
     {"text"},
@@ -59,7 +59,7 @@ INSIDE = {
         {"model"},
     ),
     "parsing": (
-        {"results"},
+        {"results", "ahead"},
         {"readout", "sentences", "tree_probability", "to_json", "known"},
         {"parser"},
         {"loading"},

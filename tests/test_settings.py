@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from lpcfg import settings as module
+from lpcfg import cores
 from lpcfg.api.stores import chosen_store
 from lpcfg.errors import SettingsError
 from lpcfg.settings import PREFIX, Settings, misspelt_settings, read_settings
@@ -130,9 +130,9 @@ def test_a_container_s_quota_of_time_bounds_the_cores(
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text + "\n", encoding="utf-8")
     (tmp_path / "self").write_text(own + "\n", encoding="utf-8")
-    monkeypatch.setattr(module, "_GROUPS", tmp_path)
-    monkeypatch.setattr(module, "_OWN_GROUP", tmp_path / "self")
-    monkeypatch.setattr(module.os, "sched_getaffinity", lambda _: set(range(64)))
-    monkeypatch.setattr(module.os, "process_cpu_count", lambda: 64, raising=False)
-    assert module.cores() == expected
+    monkeypatch.setattr(cores, "_GROUPS", tmp_path)
+    monkeypatch.setattr(cores, "_OWN_GROUP", tmp_path / "self")
+    monkeypatch.setattr(cores.os, "sched_getaffinity", lambda _: set(range(64)))
+    monkeypatch.setattr(cores.os, "process_cpu_count", lambda: 64, raising=False)
+    assert cores.cores() == expected
     assert read_settings().threads == expected

@@ -8,6 +8,7 @@ user's own among the temporary files then keeps the kernels, for as long as thes
 import os
 import tempfile
 from collections.abc import Callable
+from contextlib import nullcontext
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
@@ -42,6 +43,11 @@ def compiled(
     return decorate
 
 
+def was_missing(kernel: Any) -> bool:
+    """Tell if this process has compiled a kernel because none was kept."""
+    return any(kernel.stats.cache_misses.values())
+
+
 @cache
 def import_numba() -> None:
     """Import Numba with what it needs to load kernels, but for SciPy's linear algebra.
@@ -50,6 +56,7 @@ def import_numba() -> None:
     calls it. Where a caller's own kernels do, Numba imports it when it compiles them.
     """
     with collector_paused():
+        from numba.core import event
         from numba.core.compiler_lock import global_compiler_lock
         from numba.np import linalg
 
@@ -60,6 +67,30 @@ def import_numba() -> None:
                 import numba.np.arraymath  # noqa: F401
             finally:
                 linalg.ensure_blas = ensure
+        listen: Any = event.register
+        listen("numba:compile", _listener(event.Listener))
+
+
+def _listener(base: Any) -> Any:
+    """Return what pauses the garbage collector while a kernel is compiled, an eighth of the time.
+
+    Compilations are nested, and under a lock. Other packages' kernels are left alone.
+    """
+
+    class Listener(base):  # type: ignore[misc]
+        def __init__(self) -> None:
+            self._paused: list[Any] = []
+
+        def on_start(self, event: Any) -> None:
+            ours = event.data["dispatcher"].py_func.__module__.startswith("lpcfg.")
+            self._paused.append(collector_paused() if ours else nullcontext())
+            self._paused[-1].__enter__()
+
+        def on_end(self, event: Any) -> None:
+            del event
+            self._paused.pop().__exit__(None, None, None)
+
+    return Listener()
 
 
 def _left_out() -> None:

@@ -587,11 +587,20 @@ def _tag_share(
     score: Singles, of_tag: Doubles, signature_share: Singles, gamma: float, given: int
 ) -> Any:
     """Compute p(t | x) by the formula in the module's docstring (g = `gamma`)."""
+    share = np.zeros(len(of_tag))
     if given >= 0:
-        share = np.zeros(len(of_tag))
         share[given] = 1.0
         return share
-    alone = of_tag + SIGNATURE_WORDS * signature_share
-    share = gamma * score + (1.0 - gamma) * np.log(alone)
-    share = np.exp(share - share.max())
-    return (1.0 - ALONE) * share / share.sum() + ALONE * alone / alone.sum()
+    largest, all_alone, total = -np.inf, 0.0, 0.0
+    for t in range(len(share)):
+        alone = of_tag[t] + SIGNATURE_WORDS * signature_share[t]
+        all_alone += alone
+        share[t] = gamma * score[t] + (1.0 - gamma) * np.log(alone)
+        largest = max(largest, share[t])
+    for t in range(len(share)):
+        share[t] = np.exp(share[t] - largest)
+        total += share[t]
+    for t in range(len(share)):
+        alone = of_tag[t] + SIGNATURE_WORDS * signature_share[t]
+        share[t] = (1.0 - ALONE) * share[t] / total + ALONE * alone / all_alone
+    return share

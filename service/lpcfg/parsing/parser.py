@@ -15,6 +15,7 @@ import numpy as np
 
 from lpcfg.cancel import Stop
 from lpcfg.collector import collector_paused
+from lpcfg.compiled import was_missing
 from lpcfg.engine.pruned import decode, fine
 from lpcfg.engine.pruned.coarse import (
     TRIES,
@@ -28,13 +29,15 @@ from lpcfg.engine.pruned.coarse import (
 from lpcfg.engine.pruned.decode import Derivation
 from lpcfg.engine.pruned.fine import Posteriors
 from lpcfg.engine.pruned.kernels import Chart
+from lpcfg.engine.pruned.lanes import in_blocks
 from lpcfg.engine.rescoring.layer import Layer, Rescorer
 from lpcfg.errors import InputError
 from lpcfg.grammar.lexicon import Emitter, Lexicon
-from lpcfg.grammar.tables import Emissions, Grammar, Tables
+from lpcfg.grammar.tables import Emissions, Grammar, Tables, frozen
 from lpcfg.models.calibration_map import MonotoneMap
 from lpcfg.models.model import Model, from_bundle
 from lpcfg.models.store.versions import Reference, Stored, load
+from lpcfg.parsing.ahead import SecondProcess, two_words
 from lpcfg.parsing.readout import (
     ROUNDING,
     Answers,
@@ -65,6 +68,7 @@ from lpcfg.parsing.tree_probability import (
     tree_chart,
     trees_of,
 )
+from lpcfg.stores import default_store
 from lpcfg.text.tokenize import penn_forms
 from lpcfg.trees.binarize import binarize
 from lpcfg.trees.tree import Tree
@@ -73,6 +77,7 @@ LONGEST = 2000
 """The most words of a sentence. Charts grow with the square of the length."""
 FRAGMENT = "FRAG"
 """The label over partial analyses."""
+_second_process = SecondProcess()
 
 
 class _Stage:
@@ -93,8 +98,8 @@ class _Stage:
         if self.shift:
             kept = slice(-self.shift, None) if self.shift < 0 else slice(0, None)
             front = np.zeros(max(self.shift, 0), np.int32)
-            tag = np.concatenate([front, tag[kept]])
-            share = np.concatenate([front.astype(np.float64), share[kept]])
+            tag = frozen(np.concatenate([front, tag[kept]]))
+            share = frozen(np.concatenate([front.astype(np.float64), share[kept]]))
         self.coarse = Coarse(coarse, context, tag, share)
         self.members = members
         self._rescorer = None if layer is None else Rescorer(layer, grammar)
@@ -123,6 +128,7 @@ class _Stage:
         found = fine.posteriors(pruned, self.members)
         if self._rescorer is None or not rescore:
             return found
+        _second_process.wait()
         return self._rescorer.rescored(found, forms)
 
     def prune(
@@ -215,6 +221,8 @@ class Parser:
             kept = model if rescore else replace(model, rescoring=None)
             made = cls(kept, reference=stored.reference)
         stored.let_go()
+        if kept.rescoring is not None and was_missing(in_blocks):  # the first kernel of all
+            _second_process.begin(_compile_the_rest)
         return made
 
     def parse(
@@ -291,6 +299,11 @@ class Parser:
         found = self._pruned(sentence, stop)
         if isinstance(found, Analysis):
             return Examined(found, lambda: None)
+        return self._examined(sentence, found, options, stop)
+
+    def _examined(
+        self, sentence: Sentence, found: _Charted, options: Options, stop: Stop
+    ) -> "Examined":
         stage, posteriors = found.stage, found.posteriors(rescore=options.rescore)
         calibration = self._calibration(posteriors)
         return Examined(
@@ -616,3 +629,13 @@ def _limits(constraints: Sequence[Constraint], labels: Labels, n: int) -> Limits
         across_right = (starts > one.start) & (starts < one.end) & (ends > one.end)
         limits.cell[across_left | across_right] = 1
     return limits
+
+
+def _compile_the_rest() -> None:
+    """Compile the kernels that rescore and read a chart, for models like the default one."""
+    parser, words = Parser.load("en", default_store()), ("the", "cat")
+    model = parser.model
+    own = model.grammar, model.coarse, model.context, model.lexicon
+    stage = _Stage(*own, (), model.rescoring)  # so the members' kernels are not called
+    charted = _Charted(stage, two_words(model.grammar), words)
+    parser._examined(Sentence(words), charted, Options(), Stop())

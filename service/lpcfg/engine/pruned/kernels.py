@@ -63,6 +63,10 @@ list of 400 numbers.
 """
 
 
+_START: int = np.int64(0)  # type: ignore[assignment]
+"""Numba compiles a function that is called with a literal 0 once more for it, but not for this."""
+
+
 _ROUNDED_UP, _LEAST_SINGLE = 1.0 + 1e-6, 1e-30
 """A product in float32 times the first is above its true value, if that is above the second."""
 
@@ -493,10 +497,10 @@ def build_chart(rules: Rules, words: Words, left: Doubles, right: Doubles, bound
     cells = _Cells(first, last, ends, n_ends)
     # the symbols found in a cell, their scores, and their last edges (or entries of words)
     found = np.empty(symbols, np.int32), np.zeros(symbols), np.full(symbols, -1, np.int32)
-    pairs, new = _room_for_pairs(256), _room_for_edges(256)
+    items, edges, room = _START, _START, _START + 256
+    pairs, new = _room_for_pairs(room), _room_for_edges(room)
     near_left, near_right, width = _in_singles(left), _in_singles(right), lanes.padded(symbols)
     outlook = np.empty(width, np.float32)
-    items, edges = 0, 0
     lead = np.ones(n + 1)  # the best estimate of any sequence of items from 0 to here
     for k in range(1, n + 1):
         if bounds.stopped[0]:
@@ -794,11 +798,11 @@ def fine_pass(
             weight_c = edge_posterior[e] / item_posterior[c]
             b_factor = _weigh(b, weight_b, down[t] + up[c], beta, at, down, fresh)
             c_factor = _weigh(c, weight_c, down[t] + up[b], beta, at, down, fresh)
-            lanes.applied(of_rule_parent, parent_start[r], m_a, blocks, beta, at[t], above, 0)
-            lanes.multiplied(above, 0, of_left, s, blocks, both)
-            at_edge = lanes.dot(both, 0, of_right, s, blocks)
+            lanes.applied(of_rule_parent, parent_start[r], m_a, blocks, beta, at[t], above, _START)
+            lanes.multiplied(above, _START, of_left, s, blocks, both)
+            at_edge = lanes.dot(both, _START, of_right, s, blocks)
             lanes.combined(of_rule_right, right_start[r], m_c, blocks, c_factor, both, beta, at[c])
-            lanes.multiplied(above, 0, of_right, s, blocks, both)
+            lanes.multiplied(above, _START, of_right, s, blocks, both)
             lanes.combined(of_rule_left, left_start[r], m_b, blocks, b_factor, both, beta, at[b])
             share, own = _apart(edge_posterior[e])
             shift = own + up[b] + up[c] + down[t] - exponent

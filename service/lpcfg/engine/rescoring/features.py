@@ -304,7 +304,6 @@ def _sum(weight: Weights, slots: Longs, count: int) -> np.float32:
     return total
 
 
-@compiled()
 def sparse_scores(
     chart: Chart, text: Text, names: Names, weight: Weights
 ) -> tuple[Singles, Singles]:
@@ -317,7 +316,7 @@ def sparse_scores(
     return item, edge
 
 
-@compiled(helper=True, borrows=True)
+@compiled(borrows=True)
 def _write_scores(
     chart: Chart,
     text: Text,

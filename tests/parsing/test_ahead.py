@@ -1,0 +1,66 @@
+"""The kernels that are needed later are compiled by a second process where none are kept."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from lpcfg.parsing.ahead import SecondProcess
+
+FIRST_PARSE = """
+import lpcfg
+from lpcfg.compiled import import_numba
+import_numba()
+from numba.core import event
+
+class Listener(event.Listener):
+    def on_start(self, event):
+        kernel = event.data["dispatcher"].py_func
+        found.append(f"{kernel.__module__}.{kernel.__name__}")
+    def on_end(self, event):
+        pass
+
+found = []
+event.register("numba:compile", Listener())
+print(lpcfg.load("en")("The cat sat on the mat.")[0].tree)
+print(*sorted(set(found)))
+"""
+
+
+def test_the_first_parse_does_not_compile_what_rescores(tmp_path: Path) -> None:
+    run = subprocess.run(
+        [sys.executable, "-c", FIRST_PARSE],
+        env={**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    tree, compiled = run.stdout.splitlines()
+    assert tree.startswith("(S (NP (DT The) (NN cat))")
+    assert "lpcfg.engine.pruned.kernels.build_chart" in compiled
+    assert "lpcfg.engine.rescoring" not in compiled
+    assert "lpcfg.engine.pruned.kernels.label_gains" not in compiled
+
+
+def die() -> None:
+    os._exit(1)
+
+
+def test_a_second_process_that_dies_is_not_waited_for() -> None:
+    second = SecondProcess()
+    second.begin(die)
+    assert second.process is not None
+    second.wait()
+    assert second.process is None
+
+
+@pytest.mark.parametrize("why", ["one core", "a worker"])
+def test_one_core_and_workers_compile_alone(why: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lpcfg.parsing.ahead.cores", lambda: 1 if why == "one core" else 2)
+    if why == "a worker":
+        monkeypatch.setattr("multiprocessing.parent_process", lambda: object())
+    second = SecondProcess()
+    second.begin(die)
+    assert second.process is None
