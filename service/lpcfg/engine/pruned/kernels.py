@@ -696,6 +696,14 @@ def _two_to(exponent: int) -> float:
     return 1.0 if exponent == 0 else math.ldexp(1.0, int(min(max(exponent, -1000), 1000)))
 
 
+@compiled(helper=True, borrows=True)
+def _ask_for_terms(fine: Fine, r: int) -> None:
+    """Ask for the terms of a rule that is used soon: most of them are in no cache."""
+    lanes.ask_for_all(fine.left, fine.left_start[r], fine.left_start[r + 1])
+    lanes.ask_for_all(fine.right, fine.right_start[r], fine.right_start[r + 1])
+    lanes.ask_for_all(fine.parent, fine.parent_start[r], fine.parent_start[r + 1])
+
+
 @compiled()
 def fine_inside(chart: Chart, item_posterior: Doubles, fine: Fine, n: int) -> Inside:
     """Compute the inside vectors α with the tensors (figures 4 and 5) on a pruned chart."""
@@ -726,6 +734,8 @@ def fine_inside(chart: Chart, item_posterior: Doubles, fine: Fine, n: int) -> In
             largest = max(largest, own + up[left[e]] + up[right[e]])
         for e in range(edge_start[t], edge_start[t + 1]):
             r, b, c, s = rule[e], left[e], right[e], term_at[e]
+            if e + 1 < edges:
+                _ask_for_terms(fine, rule[e + 1])
             blocks = (term_at[e + 1] - s) // LANES
             share, own = _apart(value[e] / inside[t])
             weight = share * _two_to(own + up[b] + up[c] - largest)
@@ -798,6 +808,8 @@ def fine_pass(
         item_ratio[t] = share * at_item * _two_to(own + up[t] + down[t] - exponent) / total
         for e in range(edge_start[t], edge_start[t + 1]):
             r, b, c, s = rule[e], left[e], right[e], term_at[e]
+            if e + 1 < edges:
+                _ask_for_terms(fine, rule[e + 1])
             blocks = (term_at[e + 1] - s) // LANES
             m_b, m_c = states[symbol[b]], states[symbol[c]]
             weight_b = edge_posterior[e] / item_posterior[b]

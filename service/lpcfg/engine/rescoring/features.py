@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from lpcfg.compiled import compiled
 from lpcfg.engine.pruned.kernels import Chart
+from lpcfg.engine.pruned.lanes import ask_for
 from lpcfg.engine.rescoring.names import Names, mixed
 from lpcfg.grammar.tables import Ints, Longs, Singles, frozen
 
@@ -32,6 +33,8 @@ N_CODES = 6
 ITEM_FEATURES, WORD_FEATURES, EDGE_FEATURES = 29, 21, 27
 OWN_ITEM, OWN_WORD, OWN_EDGE = 8, 5, 6
 """Features more where the sentence has a kind of text."""
+MOST = 48
+"""Room for the features of one item or edge."""
 _P, _Q, _R, _S = 0x2545F4914F6CDD1D, 0x369DEA0F31A53F85, 0x1B873593CC9E2D51, 0x4CF5AD432745937F
 _FIRST_MIX, _LAST_MIX = 0x7A2F1D8C35B94E63, 0x5851F42D4C957F2D
 _KEYS = frozen(mixed(np.arange(128, dtype=np.int64)))
@@ -291,7 +294,13 @@ def edge_slots(
 
 @compiled()
 def room_for_slots() -> Room:
-    return np.empty(48, np.int64), np.empty(48, np.int64)
+    return np.empty(MOST, np.int64), np.empty(MOST, np.int64)
+
+
+@compiled(helper=True, borrows=True)
+def _ask_for(weight: Weights, slots: Longs, count: int) -> None:
+    for f in range(count):
+        ask_for(weight, slots[f])
 
 
 @compiled(helper=True, borrows=True, fastmath={"reassoc", "contract", "nsz"})
@@ -312,7 +321,8 @@ def sparse_scores(
     Of weights in bytes, g is told in their unit (`Levels.unit`).
     """
     item, edge = np.empty(len(chart.symbol), np.float32), np.empty(len(chart.rule), np.float32)
-    _write_scores(chart, text, names, weight, room_for_slots(), item, edge)
+    numbers, slots = np.empty(MOST, np.int64), np.empty((2, MOST), np.int64)
+    _write_scores(chart, text, names, weight, (numbers, slots), item, edge)
     return item, edge
 
 
@@ -322,19 +332,34 @@ def _write_scores(
     text: Text,
     names: Names,
     weight: Weights,
-    room: Room,
+    room: tuple[Longs, Longs],
     item: Singles,
     edge: Singles,
 ) -> None:
-    """Write g of every item and edge; `room` is for the features of one of them."""
+    """Write g of every item and edge.
+
+    Weights lie anywhere in a table of megabytes. So those of one item are asked for while the
+    features of the next are computed; room = (numbers of features, two rows of slots).
+    """
+    numbers, slots = room
     mask = len(weight) - 1
     last_start, last_end = -1, -1
-    for t in range(len(chart.symbol)):
+    count, before = 0, 0
+    for t in range(len(item)):
         fresh = chart.start[t] != last_start or chart.end[t] != last_end
         last_start, last_end = chart.start[t], chart.end[t]
-        count = item_slots(chart, t, text, names, room, mask, fresh)
-        item[t] = _sum(weight, room[1], count)
-    for t in range(len(chart.symbol)):
+        now = slots[t % 2]
+        before, count = count, item_slots(chart, t, text, names, (numbers, now), mask, fresh)
+        _ask_for(weight, now, count)
+        if t > 0:
+            item[t - 1] = _sum(weight, slots[(t - 1) % 2], before)
+    item[-1] = _sum(weight, slots[(len(item) - 1) % 2], count)
+    for t in range(len(item)):
         for e in range(chart.edge_start[t], chart.edge_start[t + 1]):
-            count = edge_slots(chart, t, e, text, names, room, mask)
-            edge[e] = _sum(weight, room[1], count)
+            now = slots[e % 2]
+            before, count = count, edge_slots(chart, t, e, text, names, (numbers, now), mask)
+            _ask_for(weight, now, count)
+            if e > 0:
+                edge[e - 1] = _sum(weight, slots[(e - 1) % 2], before)
+    if len(edge):
+        edge[-1] = _sum(weight, slots[(len(edge) - 1) % 2], count)

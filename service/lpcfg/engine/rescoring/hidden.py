@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from lpcfg.compiled import compiled
 from lpcfg.engine.pruned.kernels import Chart
+from lpcfg.engine.pruned.lanes import ask_for_all
 from lpcfg.engine.rescoring.features import PAD, length_bucket
 from lpcfg.grammar.tables import Ints, Longs, Singles, frozen
 
@@ -144,6 +145,9 @@ def _write_scores(
         label = hidden.label[of_symbol[chart.symbol[t]]]
         item[t] = _score(cell, sums[HEAD, head[t]], none, label)
         for e in range(chart.edge_start[t], chart.edge_start[t + 1]):
+            if e + 1 < len(edge):  # rows of rules lie anywhere in megabytes
+                row = of_rule[chart.rule[e + 1]] * len(base)
+                ask_for_all(hidden.rule, row, row + len(base))
             left, right = chart.left[e], chart.right[e]
             j = chart.end[left]
             sum_into(base, span, sums[SPLIT, j], hidden.length[1, length_bucket(j - i)])
