@@ -23,14 +23,8 @@ def analysis_json(analysis: Analysis) -> Json:
         "start": sentence.start,
         "end": sentence.end,
         "tokens": [
-            {
-                "text": token.text,
-                "start": token.start,
-                "end": token.end,
-                "tag": token.tag,
-                "probability": token.probability,
-            }
-            for token in analysis.tokens
+            {"text": text, "start": start, "end": end, "tag": tag, "probability": probability}
+            for text, start, end, tag, probability in analysis.tokens
         ],
         "log_probability": analysis.log_probability,
         "unusual": analysis.unusual,
@@ -48,14 +42,14 @@ def _parse_json(parse: Parse) -> Json:
         "probability": parse.probability,
         "constituents": [
             {
-                "label": one.label,
-                "start": one.start,
-                "end": one.end,
-                "start_char": one.start_char,
-                "end_char": one.end_char,
-                "probability": one.probability,
+                "label": label,
+                "start": start,
+                "end": end,
+                "start_char": start_char,
+                "end_char": end_char,
+                "probability": probability,
             }
-            for one in parse.constituents
+            for label, start, end, start_char, end_char, _, probability in parse.constituents
         ],
     }
 
