@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
+from hypothesis import given
+from hypothesis import strategies as st
 from pydantic import BaseModel, ValidationError
 
 from lpcfg.cancel import Stop
@@ -393,6 +395,21 @@ def test_json_is_measured_in_linear_passes() -> None:
     assert json_depth(b"[" * 100_000) == 100_000
     assert json_depth(b"[]" * 50_000) == 1
     assert json_depth(b'["' + b'\\"' * 50_000) == 1
+
+
+@given(st.lists(st.sampled_from(list('[]{}",a\\')), max_size=30).map("".join))
+def test_the_depth_of_json_is_that_found_character_by_character(body: str) -> None:
+    depth = deepest = 0
+    in_string = escaped = False
+    for one in body:
+        if in_string:
+            in_string = escaped or one != '"'
+            escaped = one == "\\" and not escaped
+        else:
+            in_string = one == '"'
+            depth += (one in "[{") - (one in "]}")
+            deepest = max(deepest, depth)
+    assert json_depth(body.encode()) == deepest
 
 
 def test_every_kind_is_explained_in_docs(client: TestClient) -> None:
