@@ -369,16 +369,16 @@ def test_a_fault_of_the_service_is_a_problem_without_details(
         problem(answer, "fault")
         assert "secret" not in answer.text
         # one sentence at fault does not take the others in its batch with it
-        real = client.app.state.service.models.named(None).parser.analyse  # type: ignore[attr-defined]
+        real = client.app.state.service.models.named(None).parser.read  # type: ignore[attr-defined]
 
-        def sometimes(sentences: Any, *rest: Any) -> Any:
-            if "secret" in sentences[0].tokens:
+        def sometimes(sentence: Any, *rest: Any) -> Any:
+            if "secret" in sentence.tokens:
                 raise RuntimeError("secret sentence")
-            return real(sentences, *rest)
+            return real(sentence, *rest)
 
         monkeypatch.setattr(
             client.app.state.service.models.named(None).parser,  # type: ignore[attr-defined]
-            "analyse",
+            "read",
             sometimes,
         )
         lines = "\n".join(['"A dog."', '"secret"', '"A cat."'] * 20)

@@ -50,7 +50,7 @@ def parse_task(
         with located(pointer):
             check_tags(sentence, served.facts.tags)
             with phase("parse"):
-                [found] = served.parser.analyse([sentence], options, stop)
+                found = served.parser.read(sentence, options, stop)
         with phase("encode"):
             answer = analysis_json(found)
             del answer["id"]
