@@ -60,8 +60,8 @@ INSIDE = {
     ),
     "parsing": (
         {"results", "ahead"},
-        {"readout", "sentences", "tree_probability", "to_json", "known"},
-        {"parser"},
+        {"readout", "sentences", "tree_probability", "known"},
+        {"parser", "to_json"},
         {"loading"},
     ),
     "evaluation": ({"brackets", "calibration"}, {"run", "suite"}, {"comparison"}),

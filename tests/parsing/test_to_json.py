@@ -1,20 +1,30 @@
 """The JSON of answers has the keys that scripts and the service's users rely on."""
 
 import json
+from collections import Counter
+from dataclasses import replace
 
+import pytest
+
+from lpcfg.parsing.parser import Parser
+from lpcfg.parsing.readout import Reading
 from lpcfg.parsing.results import (
     Analysis,
     Cell,
     Constituent,
     Marginals,
+    Options,
     Parse,
     Sentence,
     SpanMarginal,
     Token,
     TreeProbability,
 )
+from lpcfg.parsing.sentences import sentences_in
 from lpcfg.parsing.to_json import analysis_json, marginals_json, tree_probability_json
 from lpcfg.trees.brackets import parse_tree
+from tests import small_models
+from tests.small_layers import random_layer
 
 SENTENCE = Sentence(
     tokens=("(", "é"),
@@ -72,6 +82,31 @@ def test_an_analysis_has_the_keys_of_the_api() -> None:
             }
         ],
     }
+
+
+ASKED = (
+    *[Sentence(tuple(tree.tokens())) for tree in small_models.trees()[:12]],
+    *sentences_in("The cat (a {gnu}) grokked the zork. It [slept]; the dog saw it."),
+    Sentence(("The", "New York", "dog", "saw", "☃", "."), id="é", constraints=((0, 3, "NP"),)),
+    Sentence(("The", "dog", "saw"), tags=("DT", None, "VBD")),
+    Sentence((")", "(", ")", "a%7Cb")),
+    Sentence(()),
+)
+
+
+@pytest.mark.parametrize("layered", [False, True])
+@pytest.mark.parametrize("options", [Options(), Options(k=3), Options(2, "max-rule", False)])
+def test_a_reading_has_the_json_of_its_analysis(options: Options, layered: bool) -> None:
+    model = small_models.spectral()
+    layer = random_layer(model.grammar) if layered else None
+    parser = Parser(replace(model, rescoring=layer))
+    kinds = Counter[str]()
+    for asked in ASKED:
+        found = parser.read(asked, options)
+        (analysis,) = parser.analyse([asked], options)
+        assert json.dumps(analysis_json(found)) == json.dumps(analysis_json(analysis))
+        kinds[analysis.status] += isinstance(found, Reading)
+    assert kinds["parsed"] >= 12
 
 
 def test_marginals_have_posterior_sign_and_magnitude_of_every_span() -> None:

@@ -494,6 +494,32 @@ def test_trees_that_brackets_cannot_hold_are_refused(tree: Tree, kind: str, text
     assert repr(tree).startswith("(")
 
 
+ODD = st.text("a(b) \t\u00a0", max_size=4)
+
+
+@given(
+    st.recursive(
+        st.builds(lambda label, word: Tree(label, (), word), ODD, ODD),
+        lambda trees: st.builds(Tree, ODD, st.lists(trees, min_size=1, max_size=3).map(tuple)),
+        max_leaves=4,
+    )
+)
+def test_just_the_trees_whose_every_label_and_word_fits_are_written(tree: Tree) -> None:
+    def fits(text: str) -> bool:
+        return text != "" and not set(text) & set("() \t")
+
+    bare = not tree.label and tree.word is None
+    labels = all(fits(node.label) or (bare and node is tree) for node in tree.nodes())
+    words = all(fits(part) for word in tree.tokens() for part in word.split(" "))
+    try:
+        assert write(tree) == repr(tree)
+    except InputError:
+        assert not (labels and words)
+    else:
+        assert labels
+        assert words
+
+
 def test_ptb_escapes_are_those_of_the_treebanks() -> None:
     assert ptb_escape("()[]{}") == "-LRB--RRB--LSB--RSB--LCB--RCB-"
     assert ptb_escape("Spouse(s)") == "Spouse-LRB-s-RRB-"

@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
+from hypothesis import given
+from hypothesis import strategies as st
 from pydantic import BaseModel, ValidationError
 
 from lpcfg.cancel import Stop
@@ -367,16 +369,16 @@ def test_a_fault_of_the_service_is_a_problem_without_details(
         problem(answer, "fault")
         assert "secret" not in answer.text
         # one sentence at fault does not take the others in its batch with it
-        real = client.app.state.service.models.named(None).parser.analyse  # type: ignore[attr-defined]
+        real = client.app.state.service.models.named(None).parser.read  # type: ignore[attr-defined]
 
-        def sometimes(sentences: Any, *rest: Any) -> Any:
-            if "secret" in sentences[0].tokens:
+        def sometimes(sentence: Any, *rest: Any) -> Any:
+            if "secret" in sentence.tokens:
                 raise RuntimeError("secret sentence")
-            return real(sentences, *rest)
+            return real(sentence, *rest)
 
         monkeypatch.setattr(
             client.app.state.service.models.named(None).parser,  # type: ignore[attr-defined]
-            "analyse",
+            "read",
             sometimes,
         )
         lines = "\n".join(['"A dog."', '"secret"', '"A cat."'] * 20)
@@ -393,6 +395,21 @@ def test_json_is_measured_in_linear_passes() -> None:
     assert json_depth(b"[" * 100_000) == 100_000
     assert json_depth(b"[]" * 50_000) == 1
     assert json_depth(b'["' + b'\\"' * 50_000) == 1
+
+
+@given(st.lists(st.sampled_from(list('[]{}",a\\')), max_size=30).map("".join))
+def test_the_depth_of_json_is_that_found_character_by_character(body: str) -> None:
+    depth = deepest = 0
+    in_string = escaped = False
+    for one in body:
+        if in_string:
+            in_string = escaped or one != '"'
+            escaped = one == "\\" and not escaped
+        else:
+            in_string = one == '"'
+            depth += (one in "[{") - (one in "]}")
+            deepest = max(deepest, depth)
+    assert json_depth(body.encode()) == deepest
 
 
 def test_every_kind_is_explained_in_docs(client: TestClient) -> None:

@@ -9,8 +9,10 @@ import socket
 import threading
 import time
 from collections import Counter
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -449,27 +451,54 @@ def test_an_unexpected_fault_while_preparing_fails_the_line() -> None:
     assert isinstance(asyncio.run(work()), FaultError)
 
 
-@pytest.mark.parametrize(("cost", "expected"), [(0.002, 1), (0.02, 2)])
-def test_only_a_line_beyond_a_batch_is_prepared_before_its_turn(
-    cost: float, expected: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def messages_of(
+    number: int, cost: float, monkeypatch: pytest.MonkeyPatch, *, before: int = 0
+) -> int:
+    """Run a line of tasks that cost so much each, and count the messages to the event loop.
+
+    The first task waits until so many messages have come.
+    """
+
     async def work() -> int:
-        loop, messages = asyncio.get_running_loop(), list[Any]()
+        loop, messages, go_on = asyncio.get_running_loop(), list[Any](), threading.Event()
         tell = loop.call_soon_threadsafe
-        monkeypatch.setattr(
-            loop, "call_soon_threadsafe", lambda *told: (messages.append(told), tell(*told))[1]
-        )
+
+        def counted(call: Callable[..., None], *given: Any) -> None:
+            messages.append(call)
+            call(*given)
+
+        monkeypatch.setattr(loop, "call_soon_threadsafe", partial(tell, counted))
         admission = Admission(1, 8, 1.0)
+        monkeypatch.setattr(admission, "learn", lambda *_: None)  # batches stay of one size
         workers = Workers(1, admission)
         place = admission.enter(Lane.SINGLE, "a", cost)
+        first = Task(lambda: b"" if go_on.wait(10) else b"late", cost)
+        tasks = [first, *[Task(lambda: b"", cost)] * (number - 1)]
         try:
-            line = workers.submit(lambda: [Task(lambda: b"", cost)], place, Stop())
-            assert await line.done == [b""]
+            line = workers.submit(lambda: tasks, place, Stop())
+            while len(messages) < before:
+                await asyncio.sleep(0)
+            go_on.set()
+            assert await line.done == [b""] * number
             return len(messages)
         finally:
+            go_on.set()
             workers.close()
 
-    assert asyncio.run(work()) == expected
+    return asyncio.run(asyncio.wait_for(work(), 30))
+
+
+def test_only_a_line_beyond_a_batch_is_prepared_before_its_turn(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert messages_of(1, 0.002, monkeypatch) == 1
+    assert messages_of(1, 0.02, monkeypatch, before=1) == 2
+
+
+def test_the_event_loop_is_told_of_five_turns_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert messages_of(5, 0.02, monkeypatch, before=1) == 2
+    # that of the preparation, one for each five turns, one for the end
+    assert messages_of(43, 0.02, monkeypatch) <= 1 + 43 // 5 + 1
 
 
 def test_a_long_line_does_not_keep_a_short_one_waiting() -> None:

@@ -42,6 +42,7 @@ from lpcfg.parsing.readout import (
     ROUNDING,
     Answers,
     Labels,
+    Reading,
     SpanTable,
     as_words,
     constituents_of,
@@ -287,6 +288,44 @@ class Parser:
         _check_options(options)
         return [self.examine(sentence, options, stop).analysis for sentence in sentences]
 
+    def read(
+        self,
+        sentence: Sentence,
+        options: Options = Options(),  # noqa: B008 (frozen)
+        stop: Stop | None = None,
+    ) -> Reading | Analysis:
+        """Find the best derivations of a sentence, for callers that need no values of its answer.
+
+        What no chart spans is analysed at once. Wrong use raises as `analyse` does.
+        """
+        _check_options(options)
+        stop = stop or Stop()
+        sentence = in_words_of(self.model.lexicon, sentence)
+        found = self._pruned(sentence, stop)
+        if isinstance(found, Analysis):
+            return found
+        return self._reading(sentence, found, options, stop)
+
+    def _reading(
+        self, sentence: Sentence, found: _Charted, options: Options, stop: Stop
+    ) -> Reading:
+        stage, posteriors = found.stage, found.posteriors(rescore=options.rescore)
+        stop.check()
+        calibration = self._calibration(posteriors)
+        answers = Answers(
+            sentence,
+            stage.labels,
+            stage.tree_probability,
+            posteriors,
+            calibration if options.calibrated else None,
+        )
+        return Reading(
+            answers,
+            _distinct(answers, options, stop),
+            self._unusual(sentence, posteriors.log_probability),
+            partial(SpanTable.of, posteriors, stage.labels, stage.grammar, calibration),
+        )
+
     def examine(
         self,
         sentence: Sentence,
@@ -294,22 +333,10 @@ class Parser:
         stop: Stop | None = None,
     ) -> "Examined":
         """Analyse a sentence, and keep its chart for whoever asks for every span of it."""
-        stop = stop or Stop()
-        sentence = in_words_of(self.model.lexicon, sentence)
-        found = self._pruned(sentence, stop)
+        found = self.read(sentence, options, stop)
         if isinstance(found, Analysis):
             return Examined(found, lambda: None)
-        return self._examined(sentence, found, options, stop)
-
-    def _examined(
-        self, sentence: Sentence, found: _Charted, options: Options, stop: Stop
-    ) -> "Examined":
-        stage, posteriors = found.stage, found.posteriors(rescore=options.rescore)
-        calibration = self._calibration(posteriors)
-        return Examined(
-            self._parsed(sentence, stage, posteriors, options, stop),
-            partial(SpanTable.of, posteriors, stage.labels, stage.grammar, calibration),
-        )
+        return Examined(found.analysis(), found.table)
 
     def posteriors(self, sentence: Sentence) -> Posteriors | None:
         """Compute the tensors' posteriors; None if the model's own grammar does not span the
@@ -376,36 +403,6 @@ class Parser:
 
     def _emissions(self, sentence: Sentence) -> Emissions:
         return self._emit(self._forms(sentence), sentence.tags)
-
-    def _parsed(
-        self,
-        sentence: Sentence,
-        stage: _Stage,
-        found: Posteriors,
-        options: Options,
-        stop: Stop,
-    ) -> Analysis:
-        stop.check()
-        answers = Answers(
-            sentence,
-            stage.labels,
-            stage.tree_probability,
-            found,
-            self._calibration(found) if options.calibrated else None,
-        )
-        chosen = _distinct(answers, options, stop)
-        return Analysis(
-            sentence=sentence,
-            status="parsed",
-            reason=None,
-            tokens=answers.tokens(chosen[0]),
-            sign=found.sign,
-            log_probability=found.log_probability,
-            negative=found.negative > 0,
-            clipped_mass=found.clipped_mass,
-            parses=tuple(answers.parse(derivation) for derivation in chosen),
-            unusual=self._unusual(sentence, found.log_probability),
-        )
 
     def _unusual(self, sentence: Sentence, log_probability: float) -> float | None:
         if self.model.usual is None:
@@ -638,4 +635,4 @@ def _compile_the_rest() -> None:
     own = model.grammar, model.coarse, model.context, model.lexicon
     stage = _Stage(*own, (), model.rescoring)  # so the members' kernels are not called
     charted = _Charted(stage, two_words(model.grammar), words)
-    parser._examined(Sentence(words), charted, Options(), Stop())
+    parser._reading(Sentence(words), charted, Options(), Stop()).analysis()

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -20,10 +20,24 @@ from lpcfg.engine.rescoring.chart import derivation_log
 from lpcfg.errors import InputError
 from lpcfg.grammar.tables import Bools, Doubles, Grammar, Ints, Longs
 from lpcfg.models.calibration_map import MonotoneMap
-from lpcfg.parsing.results import Cell, Constituent, Parse, Sentence, SpanMarginal, Token
+from lpcfg.parsing.results import (
+    Analysis,
+    Cell,
+    Constituent,
+    Parse,
+    Sentence,
+    SpanMarginal,
+    Token,
+)
 from lpcfg.trees.binarize import split_chain
 from lpcfg.trees.tree import Tree
 
+T = TypeVar("T")
+Place = tuple[int | None, int | None]
+TokenRow = tuple[str, int | None, int | None, str | None, float | None]
+"""The fields of a Token."""
+ConstituentRow = tuple[str, int, int, int | None, int | None, float | None]
+"""The fields of a Constituent but for its text."""
 _TINY = 1e-300
 ROUNDING = 2e-4
 """The error of log p(x) in float32: five times the largest on 24 sentences of gum/dev."""
@@ -102,13 +116,26 @@ class Labels:
     def trees(
         self, chart: kernels.Chart, items: Sequence[int], words: Sequence[str]
     ) -> tuple[Tree, ...]:
-        """Build the trees of items in pre-order: unfold chains, splice out intermediate symbols.
+        """Build the trees of items in pre-order.
 
         There are several trees if the topmost symbol is itself intermediate.
         """
+        return self.unfolded(chart, items, words, _leaf, Tree)
+
+    def unfolded(
+        self,
+        chart: kernels.Chart,
+        items: Sequence[int],
+        words: Sequence[str],
+        leaf: Callable[[str, str], T],
+        node: Callable[[str, tuple[T, ...]], T],
+    ) -> tuple[T, ...]:
+        """Unfold chains and splice out intermediate symbols: make something of each tag and its
+        word, and of each label and what was made below it.
+        """
         at = np.array(items)
         left = iter(reversed(words))
-        done: list[tuple[Tree, ...]] = []
+        done: list[tuple[T, ...]] = []
         for symbol, is_word in zip(
             reversed(chart.symbol[at].tolist()),
             reversed((chart.entry[at] >= 0).tolist()),
@@ -116,14 +143,26 @@ class Labels:
         ):
             chain = self.chains[symbol]
             if is_word:
-                made: tuple[Tree, ...] = (Tree(chain[-1], (), next(left)),)
+                made: tuple[T, ...] = (leaf(chain[-1], next(left)),)
                 chain = chain[:-1]
             else:
                 made = done.pop() + done.pop()
             for label in reversed(chain):
-                made = (Tree(label, made),)
+                made = (node(label, made),)
             done.append(made)
         return done[0]
+
+
+def _leaf(tag: str, word: str) -> Tree:
+    return Tree(tag, (), word)
+
+
+def _leaf_line(tag: str, word: str) -> str:
+    return f"({tag} {word})"
+
+
+def _line(label: str, children: tuple[str, ...]) -> str:
+    return f"({label} {' '.join(children)})"
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,20 +180,32 @@ class Answers:
         words = as_words(self.sentence)
         return self.labels.trees(self.posteriors.pruned.chart, derivation.items, words)[0]
 
+    def line(self, derivation: Derivation) -> str:
+        """Write the derivation's tree in brackets, without building it."""
+        words, chart = as_words(self.sentence), self.posteriors.pruned.chart
+        return self.labels.unfolded(chart, derivation.items, words, _leaf_line, _line)[0]
+
     def parse(self, derivation: Derivation) -> Parse:
         """Build the parse: tree, log p(tree), and the probability of every constituent."""
-        sign, log = self._probability(derivation)
-        return Parse(
-            tree=self.tree(derivation),
-            score=derivation.score,
-            sign=sign,
-            log_probability=log if sign else None,
-            probability=self._share(derivation, sign, log),
-            constituents=tuple(self._constituents(derivation)),
+        measures, extents = self.measures(derivation), Extents.of(self.sentence)
+        constituents = tuple(
+            Constituent(*row[:-1], extents.over(row[1], row[2]), row[-1])
+            for row in self.constituent_rows(derivation)
         )
+        return Parse(self.tree(derivation), *measures, constituents)
+
+    def measures(self, derivation: Derivation) -> tuple[float, int, float | None, float | None]:
+        """Return score, sign, log p(tree) and p(tree | sentence)."""
+        sign, log = self._probability(derivation)
+        share = self._share(derivation, sign, log)
+        return derivation.score, sign, log if sign else None, share
 
     def tokens(self, derivation: Derivation) -> tuple[Token, ...]:
         """Return the sentence's tokens with the derivation's tags."""
+        return tuple(map(Token._make, self.token_rows(derivation)))
+
+    def token_rows(self, derivation: Derivation) -> list[TokenRow]:
+        """Return the same as plain rows."""
         chart, (begin, share) = self.posteriors.pruned.chart, self._shares
         items = np.array(derivation.items)
         items = items[chart.entry[items] >= 0]
@@ -163,39 +214,39 @@ class Answers:
         leaves = np.flatnonzero(chart.entry >= 0)
         votes = np.bincount(chart.start[leaves], self.posteriors.item[leaves], len(items))
         shares = share[last] / np.maximum(votes, _TINY)
-        rows = zip(
-            self.sentence.tokens,
-            places(self.sentence),
-            symbols.tolist(),
-            np.minimum(shares, 1.0).tolist(),
-            strict=True,
-        )
-        return tuple(
-            Token(text, *place, self.labels.chains[symbol][-1], share)
-            for text, place, symbol, share in rows
-        )
+        chains = self.labels.chains
+        return [
+            (text, start, end, chains[symbol][-1], share)
+            for text, (start, end), symbol, share in zip(
+                self.sentence.tokens,
+                places(self.sentence),
+                symbols.tolist(),
+                np.minimum(shares, 1.0).tolist(),
+                strict=True,
+            )
+        ]
 
-    def _constituents(self, derivation: Derivation) -> list[Constituent]:
+    def constituent_rows(self, derivation: Derivation) -> list[ConstituentRow]:
+        """Return the constituents of the derivation's tree in pre-order."""
         chart, (begin, share) = self.posteriors.pruned.chart, self._shares
-        extents = Extents.of(self.sentence)
         items = np.array(derivation.items)
         # a word's last label is its tag
         sizes = begin[items + 1] - begin[items] - (chart.entry[items] >= 0)
         items, sizes = items[sizes > 0], sizes[sizes > 0]
-        places = np.repeat(begin[items] + sizes - np.cumsum(sizes), sizes) + np.arange(sizes.sum())
-        shares = iter(self.calibrated(share[places]).tolist())
-        found: list[Constituent] = []
-        for symbol, start, end, size in zip(
-            chart.symbol[items].tolist(),
-            chart.start[items].tolist(),
-            chart.end[items].tolist(),
-            sizes.tolist(),
-            strict=True,
-        ):
-            extent = extents.over(start, end)
-            chain = self.labels.chains[symbol][:size]
-            found += [Constituent(label, start, end, *extent, next(shares)) for label in chain]
-        return found
+        rows = np.repeat(begin[items] + sizes - np.cumsum(sizes), sizes) + np.arange(sizes.sum())
+        shares = iter(self.calibrated(share[rows]).tolist())
+        given, chains = places(self.sentence), self.labels.chains
+        return [
+            (label, start, end, given[start][0], given[end - 1][1], next(shares))
+            for symbol, start, end, size in zip(
+                chart.symbol[items].tolist(),
+                chart.start[items].tolist(),
+                chart.end[items].tolist(),
+                sizes.tolist(),
+                strict=True,
+            )
+            for label in chains[symbol][:size]
+        ]
 
     @cached_property
     def _shares(self) -> tuple[Longs, Doubles]:
@@ -232,6 +283,35 @@ class Answers:
         pruned = self.posteriors.pruned
         sign, log = self.probability(kernels.single_tree(pruned.chart, np.array(derivation.items)))
         return sign, log + pruned.taken_out
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Reading:
+    """The best derivations of one sentence, of which an Analysis is made, or JSON without one.
+
+    `table` makes every label over every span.
+    """
+
+    answers: Answers
+    derivations: Sequence[Derivation]
+    unusual: float | None
+    table: Callable[[], "SpanTable"]
+
+    def analysis(self) -> Analysis:
+        """Make values of it that stay when the chart is gone."""
+        answers, found = self.answers, self.answers.posteriors
+        return Analysis(
+            sentence=answers.sentence,
+            status="parsed",
+            reason=None,
+            tokens=answers.tokens(self.derivations[0]),
+            sign=found.sign,
+            log_probability=found.log_probability,
+            negative=found.negative > 0,
+            clipped_mass=found.clipped_mass,
+            parses=tuple(map(answers.parse, self.derivations)),
+            unusual=self.unusual,
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -339,14 +419,14 @@ def as_words(sentence: Sentence) -> list[str]:
     ]
 
 
-def places(sentence: Sentence) -> Sequence[tuple[int | None, int | None]]:
+def places(sentence: Sentence) -> Sequence[Place]:
     """Return the places of the sentence's tokens in its text, if it has one."""
     return sentence.offsets or [(None, None)] * len(sentence.tokens)
 
 
 def constituents_of(tree: Tree, sentence: Sentence) -> tuple[Constituent, ...]:
     """Return the constituents of a tree in pre-order, without probabilities."""
-    extents = Extents.of(sentence)
+    extents, given = Extents.of(sentence), places(sentence)
     found: list[Constituent] = []
     word = 0
     for node in tree.nodes():
@@ -354,12 +434,13 @@ def constituents_of(tree: Tree, sentence: Sentence) -> tuple[Constituent, ...]:
             word += 1
         else:
             end = word + len(node.tokens())
-            found.append(Constituent(node.label, word, end, *extents.over(word, end), None))
+            place = given[word][0], given[end - 1][1]
+            found.append(Constituent(node.label, word, end, *place, extents.over(word, end), None))
     return tuple(found)
 
 
 class Extents(NamedTuple):
-    """Places of the tokens of a sentence in its text, and in what the caller sent, if known.
+    """Places of the tokens of a sentence in its text.
 
     Tokens that came without a text have places in the line that they make with blanks between.
     """
@@ -367,7 +448,6 @@ class Extents(NamedTuple):
     text: str
     begin: Sequence[int]
     end: Sequence[int]
-    places: Sequence[tuple[int | None, int | None]]
 
     @classmethod
     def of(cls, sentence: Sentence) -> "Extents":
@@ -375,12 +455,11 @@ class Extents(NamedTuple):
             first = sentence.start or 0
             begin = [start - first for start, _ in sentence.offsets]
             end = [stop - first for _, stop in sentence.offsets]
-            return cls(sentence.text, begin, end, sentence.offsets)
+            return cls(sentence.text, begin, end)
         begin = list(accumulate((len(token) + 1 for token in sentence.tokens), initial=0))
         end = [stop - 1 for stop in begin[1:]]
-        return cls(" ".join(sentence.tokens), begin, end, places(sentence))
+        return cls(" ".join(sentence.tokens), begin, end)
 
-    def over(self, start: int, end: int) -> tuple[int | None, int | None, str]:
-        """Return where some tokens begin and end in what the caller sent, and their text."""
-        text = self.text[self.begin[start] : self.end[end - 1]]
-        return self.places[start][0], self.places[end - 1][1], text
+    def over(self, start: int, end: int) -> str:
+        """Return the text of some tokens."""
+        return self.text[self.begin[start] : self.end[end - 1]]

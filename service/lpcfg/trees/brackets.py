@@ -14,7 +14,7 @@ from itertools import pairwise
 from lpcfg.collector import collector_paused
 from lpcfg.errors import InputError, TreebankError
 from lpcfg.text.files import Source, texts
-from lpcfg.trees.tree import Tree, as_brackets
+from lpcfg.trees.tree import Tree, pieces
 
 MAX_DEPTH = 500
 
@@ -317,12 +317,36 @@ def write(tree: Tree) -> str:
     a parenthesis or ASCII white space. Single spaces inside a word are allowed. Only the root may
     have the label '', and only over children.
     """
+    found = pieces(tree)
+    line = "".join(found)[1:]
+    constituents = found.count(")")
+    leaves = len(found) - 2 * constituents
+    if not _has_only_own_marks(line, constituents + leaves, leaves):
+        _check(tree)
+    return line
+
+
+def _has_only_own_marks(line: str, nodes: int, leaves: int) -> bool:
+    """Tell whether a tree's line has no more brackets and blanks than the tree itself needs, and no
+    other white space, so that no label or word has any, and none is empty.
+    """
+    return (
+        line.count("(") == nodes
+        and line.count(")") == nodes
+        and line.count(" ") == nodes - 1 + leaves
+        and "( " not in line
+        and " )" not in line
+        and line.isprintable()
+    )
+
+
+def _check(tree: Tree) -> None:
+    """Raise InputError for the first label or word that brackets cannot hold."""
     for node in tree.nodes():
         if not _LABEL.fullmatch(node.label) and (node.label or node is not tree or tree.is_leaf):
             raise _unwritable("label", node.label)
         if node.word is not None and not _LEAF_WORD.fullmatch(node.word):
             raise _unwritable("word", node.word)
-    return as_brackets(tree)
 
 
 def _unwritable(kind: str, text: str) -> InputError:

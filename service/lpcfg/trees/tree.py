@@ -149,19 +149,27 @@ class Tree:
 
 def as_brackets(tree: Tree) -> str:
     """Write the tree as one line of brackets, without checking that brackets can hold it."""
-    parts: list[str] = []
-    stack: list[Tree | None] = [tree]
+    return "".join(pieces(tree))[1:]
+
+
+def pieces(tree: Tree) -> list[str]:
+    """List what the line of brackets is made of, behind a blank: one piece for each leaf, two for
+    each constituent, of which the second is `)`.
+    """
+    found: list[str] = []
+    stack = [iter((tree,))]
     while stack:
-        node = stack.pop()
-        if node is None:
-            parts.append(")")
-        elif node.word is not None:
-            parts.append(f" ({node.label} {node.word})")
+        for node in stack[-1]:
+            if node.word is None:
+                found.append(f" ({node.label}")
+                stack.append(iter(node.children))
+                break
+            found.append(f" ({node.label} {node.word})")
         else:
-            parts.append(f" ({node.label}")
-            stack.append(None)
-            stack.extend(reversed(node.children))
-    return "".join(parts)[1:]
+            stack.pop()
+            found.append(")")
+    del found[-1]  # the lowest of the stack was no constituent
+    return found
 
 
 def _indented(tree: Tree, width: int) -> str:

@@ -136,4 +136,4 @@ def tokens_in(text: str | None, given: Sequence[AnyInput] | None) -> int:
 
 def without_id(sentence: Sentence) -> Sentence:
     """Return the sentence without its id, as the cache stores it."""
-    return replace(sentence, id=None)
+    return sentence if sentence.id is None else replace(sentence, id=None)

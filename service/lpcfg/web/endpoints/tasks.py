@@ -50,7 +50,7 @@ def parse_task(
         with located(pointer):
             check_tags(sentence, served.facts.tags)
             with phase("parse"):
-                [found] = served.parser.analyse([sentence], options, stop)
+                found = served.parser.read(sentence, options, stop)
         with phase("encode"):
             answer = analysis_json(found)
             del answer["id"]
@@ -92,7 +92,8 @@ def located(pointer: str) -> Iterator[None]:
 
 def with_id(name: str | int | None, answer: bytes) -> bytes:
     """Return the answer with the id that its sentence came with."""
-    return b'{"id":' + json.dumps(name).encode() + b"," + answer[1:]
+    told = b"null" if name is None else json.dumps(name).encode()
+    return b'{"id":' + told + b"," + answer[1:]
 
 
 def with_model(version: Mapping[str, Any], members: bytes) -> Response:

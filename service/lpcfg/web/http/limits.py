@@ -44,8 +44,9 @@ def check_size(value: Any, settings: Settings) -> None:
     constraints = 0
     for number, one in enumerate(_list(value, "sentences")):
         pointer = f"/sentences/{number}"
-        constraints += check_sentence(one, settings, pointer)
-        check_count("constraints", constraints, MOST_CONSTRAINTS, f"{pointer}/constraints")
+        if found := check_sentence(one, settings, pointer):
+            constraints += found
+            check_count("constraints", constraints, MOST_CONSTRAINTS, f"{pointer}/constraints")
 
 
 def check_sentence(value: Any, settings: Settings, pointer: str) -> int:

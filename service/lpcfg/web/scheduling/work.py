@@ -10,8 +10,9 @@ all others busy, the system shares the cores with it, and a sentence of 2 ms doe
     event loop    submit → line ───────────────────────────────────→ line.done: results, or an error
     threads              line → prepare → line of tasks → batches →
 
-A line that is worth no more than a batch is prepared and done at once: each message to the event
-loop makes two threads ask for the interpreter's lock.
+A line that is worth no more than a batch is prepared and done at once, and the event loop is told
+of several batches together unless a line ends: each message to it makes two threads ask for the
+interpreter's lock.
 """
 
 import asyncio
@@ -36,7 +37,11 @@ BATCH_SECONDS = 0.01
 
 It is short for a person, and long compared with the 0.1 ms that handing over a batch takes.
 """
+_MOST_UNTOLD = 5
+"""Turns after which the event loop is told of them though no line has ended.
 
+They are 50 ms of work, so late does admission know that less is waiting.
+"""
 
 _log = structlog.get_logger("lpcfg.web")
 
@@ -68,6 +73,7 @@ class Line(Generic[R]):
     results: list[Any] = field(default_factory=list)
     """One place per task; empty until the line is prepared."""
     missing: int = 0
+    """Tasks that are not done."""
     submitted: float = field(default_factory=time.perf_counter)
     waited: float = 0.0
     """Seconds until a thread took it."""
@@ -95,10 +101,18 @@ class _Turn:
     cost: float = 0.0
     charged: float = 0.0
     """Seconds that the lane was charged with when the turn was taken."""
+    ended: list[Line[Any]] = field(default_factory=list)
+    """The lines whose last tasks were done in it."""
 
     @property
     def seconds(self) -> float:
         return self.prepared_in + sum(self.spent)
+
+    @property
+    def is_awaited(self) -> bool:
+        """Tell whether somebody waits for its outcomes: an end, an error, or the true cost."""
+        failed = any(isinstance(one, LpcfgError) for one in self.outcomes)
+        return failed or bool(self.ended) or self.unprepared is not None
 
     def run(self, room: float) -> None:
         """Prepare the line or do the tasks; both, for a line that costs no more than the room."""
@@ -150,6 +164,10 @@ class Workers:
         self._loop = asyncio.get_running_loop()
         self._lanes: Lanes[Line[Any]] = Lanes()
         self._again: deque[_Turn] = deque()
+        self._untold: list[_Turn] = []
+        """Turns that are done and that the event loop has not taken, in order."""
+        self._telling = False
+        """True while a message is on its way to the event loop, which will take them all."""
         lock = threading.Lock()
         self._any, self._single = threading.Condition(lock), threading.Condition(lock)
         self._idle = 0
@@ -221,7 +239,19 @@ class Workers:
                 if line is not None and line.tasks:
                     self._lanes.add(line, first=True)
                     self._wake(turn.lane)
-            self._loop.call_soon_threadsafe(self._deliver, turn)
+                self._keep(turn)
+                due = turn.is_awaited or len(self._untold) >= _MOST_UNTOLD
+                tell, self._telling = due and not self._telling, due or self._telling
+            if tell:
+                self._loop.call_soon_threadsafe(self._deliver)
+
+    def _keep(self, turn: _Turn) -> None:
+        """Keep a turn for the event loop, under the lock, and see which lines have ended in it."""
+        for line, _, _ in turn.work:
+            line.missing -= 1
+            if not line.missing:
+                turn.ended.append(line)
+        self._untold.append(turn)
 
     def _take(self, only: Lane | None) -> _Turn | None:
         waiting = self._any if only is None else self._single
@@ -260,9 +290,16 @@ class Workers:
 
     # On the event loop ----------------------------------------------------------------------------
 
-    def _deliver(self, turn: _Turn) -> None:
+    def _deliver(self) -> None:
+        with self._any:
+            turns, self._untold, self._telling = self._untold, [], False
+        for turn in turns:
+            self._delivered(turn)
+
+    def _delivered(self, turn: _Turn) -> None:
         if turn.unprepared is not None:
             self._prepared(turn.unprepared, turn)
+        costs: dict[Line[Any], float] = {}
         for (line, index, task), outcome, seconds in zip(
             turn.work, turn.outcomes, turn.spent, strict=True
         ):
@@ -271,7 +308,11 @@ class Workers:
                 _fail(line, outcome)
             else:
                 line.results[index] = outcome
-            self._count(line, task)
+            costs[line] = costs.get(line, 0.0) + task.cost
+        for line, cost in costs.items():
+            self._admission.worked(line.place, cost)
+        for line in turn.ended:
+            self._finish(line)
         if turn.work:
             self._admission.learn(turn.cost, sum(turn.spent))
 
@@ -281,12 +322,6 @@ class Workers:
         if turn.error is not None:
             _fail(line, turn.error)
         if not line.results:
-            self._finish(line)
-
-    def _count(self, line: Line[Any], task: Task[Any]) -> None:
-        self._admission.worked(line.place, task.cost)
-        line.missing -= 1
-        if not line.missing:
             self._finish(line)
 
     def _finish(self, line: Line[Any]) -> None:
@@ -307,9 +342,9 @@ class Workers:
             _fail(turn.unprepared, fault)
             self._finish(turn.unprepared)
         elif len(turn.work) == 1:
-            ((line, _, task),) = turn.work
-            _fail(line, fault)
-            self._count(line, task)
+            with self._any:
+                self._keep(_Turn(turn.lane, work=turn.work, outcomes=[fault], spent=[0.0]))
+            self._deliver()
         else:
             with self._any:
                 self._again.extend(
