@@ -1,5 +1,6 @@
 """`lpcfg train`: learn a model from treebanks and publish it."""
 
+import os
 from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from pathlib import Path
@@ -163,15 +164,21 @@ def train(
         raise typer.BadParameter("expected --workers or --scheduler, got both: omit one of them")
     if text and words:
         raise typer.BadParameter("expected --text or --words, got both: omit one of them")
-    from lpcfg.models.store.versions import check_name, check_publishable
     from lpcfg.settings import read_settings
+    from lpcfg.train.helpers import Helpers
+
+    settings = read_settings(model_store=store, threads=workers)
+    helpers = Helpers(settings.threads)
+    if base is None:  # they import beside the imports below
+        helpers.begin(sum(os.path.getsize(one) for one in treebanks if os.path.isfile(one)))
+
+    from lpcfg.models.store.versions import check_name, check_publishable
     from lpcfg.stores import default_store
     from lpcfg.train.config import TrainingConfig, overridden, read_config
     from lpcfg.train.data.automatic import sure_trees
     from lpcfg.train.pipeline import train_and_publish
     from lpcfg.train.words import words_of
 
-    settings = read_settings(model_store=store, threads=workers)
     options = {
         "estimator": estimator and estimator.value,
         "states": states,
@@ -208,7 +215,7 @@ def train(
     vectors = words_of(configuration, stores, settings.model, texts=text or [], model=words)
     _warn_of_language(treebanks, configuration.language)
     sure = sure_trees(automatic, confidence) if automatic else None
-    with progress() as show:
+    with helpers, progress() as show:
         reference, report = train_and_publish(
             treebanks,
             configuration,
@@ -216,7 +223,7 @@ def train(
             store=settings.model_store,
             name=name,
             dev=dev,
-            workers=settings.threads,
+            helpers=helpers,
             scheduler=scheduler,
             automatic=sure,
             progress=show,
