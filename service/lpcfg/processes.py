@@ -1,5 +1,6 @@
 """Start worker processes that end with this one, however it ends."""
 
+import atexit
 import multiprocessing
 import os
 import sys
@@ -7,6 +8,8 @@ import threading
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing.context import SpawnContext, SpawnProcess
 from types import ModuleType
+
+from lpcfg.collector import skip_the_last_collections
 
 
 def processes(count: int) -> ProcessPoolExecutor:
@@ -52,3 +55,4 @@ def end_with_parent() -> None:
             os._exit(1)
 
     threading.Thread(target=wait, daemon=True).start()
+    atexit.register(skip_the_last_collections)
