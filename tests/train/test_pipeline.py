@@ -196,6 +196,16 @@ def test_rules_of_style_change_what_is_learned_and_are_recorded(tmp_path: Path) 
     assert report.as_json()["configuration"]["style"] == ("titles",)
 
 
+def test_words_of_another_language_are_told_of(tmp_path: Path) -> None:
+    text = "(S (NP (D la) (N casa)) (VP (V es) (PP (P de) (NP (D los) (N que)))))\n"
+    told: list[str] = []
+    for language in ("english", "spanish"):
+        config = replace(COUNTS, language=language)
+        bank = written(tmp_path, text * 100)
+        train_and_publish(bank, config, store=tmp_path / "store", name="casa", note=told.append)
+    assert told == ["the words look like spanish, not english: train with --language spanish"]
+
+
 def test_an_empty_treebank_publishes_nothing(tmp_path: Path) -> None:
     traces = written(tmp_path, "(S (NP (-NONE- *)))")
     with pytest.raises(TrainingError, match="expected at least one tree with words"):

@@ -23,8 +23,6 @@ from lpcfg.cli.terminal import note, progress, result, result_json
 if TYPE_CHECKING:
     from lpcfg.settings import Settings
 
-LOOKED_AT = 500
-"""Trees of which the first words tell the language."""
 SHOWN = 20
 """Malformed trees that are named one by one."""
 
@@ -213,7 +211,6 @@ def train(
     check_publishable(settings.model_store, name)
     stores = settings.model_store, read_settings().model_store, default_store()
     vectors = words_of(configuration, stores, settings.model, texts=text or [], model=words)
-    _warn_of_language(treebanks, configuration.language)
     sure = sure_trees(automatic, confidence) if automatic else None
     with helpers, progress() as show:
         reference, report = train_and_publish(
@@ -227,6 +224,7 @@ def train(
             scheduler=scheduler,
             automatic=sure,
             progress=show,
+            note=note,
         )
     for told in _left_out(report.left_out):
         note(told)
@@ -246,27 +244,6 @@ def _left_out(faults: Sequence[str]) -> Iterator[str]:
         yield from faults[:SHOWN]
     if len(faults) > SHOWN:
         yield f"… and {len(faults) - SHOWN:,} more: `treebank.left_out` of the facts lists all"
-
-
-def _warn_of_language(treebanks: list[str], language: str) -> None:
-    """Write a note if the first trees' words look foreign. Standard input is skipped: it can be
-    read only once.
-    """
-    from itertools import islice
-
-    from lpcfg.errors import LpcfgError
-    from lpcfg.text.languages import warning
-    from lpcfg.trees.style import read_normalized
-
-    if "-" in treebanks:
-        return
-    try:
-        trees = list(islice(read_normalized(treebanks), LOOKED_AT))
-    except LpcfgError:  # training tells of it
-        return
-    found = warning((word for tree in trees for word in tree.tokens()), language)
-    if found is not None:
-        note(found)
 
 
 def _adapt(

@@ -1,7 +1,7 @@
 """The training pipeline: from treebank files to a published model, stage by stage."""
 
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
@@ -18,6 +18,7 @@ from lpcfg.models.model import Fallback, Model, fallback_grammar, from_bundle, t
 from lpcfg.models.store.versions import Reference, check_publishable, publish
 from lpcfg.parsing.parser import Parser
 from lpcfg.text.files import Source
+from lpcfg.text.languages import warning
 from lpcfg.train import tagger
 from lpcfg.train.config import TrainingConfig
 from lpcfg.train.data import context
@@ -33,6 +34,7 @@ from lpcfg.train.data.folds import (
 )
 from lpcfg.train.data.treebank import (
     Forest,
+    first_words,
     forest_of,
     lexicon_of,
     listed,
@@ -65,7 +67,14 @@ SPARED = 0.04
 Above it, members learn once more from all trees, and keep the calibration of those that did not.
 """
 
+LOOKED_AT = 500
+"""Trees of which the words tell the language."""
 Sources = Source | Sequence[Source]
+Note = Callable[[str], None]
+
+
+def _unheard(told: str) -> None:
+    """Ignore what is told."""
 
 
 def train_and_publish(
@@ -80,10 +89,12 @@ def train_and_publish(
     words: Words | None = None,
     automatic: Source | None = None,
     progress: Progress = silent,
+    note: Note = _unheard,
 ) -> tuple[Reference, TrainReport]:
     """Train, then publish the model as the next version of a name, all of it at once.
 
-    `automatic` are trees of a parser, which are learned from and never held out.
+    `automatic` are trees of a parser, which are learned from and never held out. `note` is told if
+    the trees' words look like those of another language.
     """
     check_publishable(store, name)  # fails before the work instead of after it
     stages = Stages(progress)
@@ -98,6 +109,7 @@ def train_and_publish(
         scheduler,
         stages,
         len(gold),
+        note,
     )
     with stages.stage("publish"):
         bundle = to_bundle(
@@ -135,6 +147,7 @@ def _train(
     scheduler: str | None,
     stages: Stages,
     n_gold: int | None = None,
+    note: Note = _unheard,
 ) -> tuple[Model, TrainReport]:
     if scheduler is not None:
         with connected(scheduler):  # fails before the work instead of after it
@@ -150,6 +163,9 @@ def _train(
             skip_bad=config.skip_bad,
         )
         stage.advance(forest.n_trees)
+    foreign = warning(first_words(forest, LOOKED_AT), config.language)
+    if foreign is not None:
+        note(foreign)
     gold = None if dev is None else _gold(dev, config, stages)  # read first, to fail early
     run = _Run(forest, config, words, helpers, scheduler, stages, n_gold)
     with tempfile.TemporaryDirectory(prefix="lpcfg-charts-") as folder:

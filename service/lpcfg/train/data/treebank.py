@@ -327,6 +327,12 @@ def part_of(forest: Forest, trees: Ints | Longs) -> Forest:
     )
 
 
+def first_words(forest: Forest, trees: int) -> list[str]:
+    """Return the words of the first trees."""
+    word = forest.word[: forest.tree_start[min(trees, forest.n_trees)]]
+    return [forest.words[x] for x in word[word >= 0].tolist()]
+
+
 def times_of(forest: Forest, emphasis: Sequence[int]) -> Ints:
     """Return how often each tree counts, by the emphasis of its source; once without any."""
     if not emphasis:
