@@ -102,3 +102,24 @@ def test_workers_end_with_the_process_that_started_them() -> None:
         parent.kill()
         # Workers inherit the pipe: it ends when the last of them has.
         assert parent.communicate(timeout=30)[0] == ""
+
+
+INTERRUPTED = """
+import os
+import signal
+from lpcfg.cancel import block_interrupts
+from lpcfg.processes import processes
+
+if __name__ == "__main__":
+    block_interrupts()
+    pool = processes(1)
+    pool.submit(int).result()
+    print(signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, ()), flush=True)
+    os._exit(130)
+"""
+
+
+def test_processes_keep_interrupts_held_back_and_end_without_a_message() -> None:
+    command = [sys.executable, "-c", INTERRUPTED]
+    done = subprocess.run(command, capture_output=True, check=False, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "True\n", "")
