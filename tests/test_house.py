@@ -77,7 +77,7 @@ INSIDE = {
         {"run"},
     ),
     "train": (
-        {"stages", "hands"},
+        {"stages", "hands", "helpers"},
         {"data"},
         {"estimators", "tagger"},
         {"rescoring"},

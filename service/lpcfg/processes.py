@@ -1,12 +1,18 @@
 """Start worker processes that end with this one, however it ends."""
 
+import atexit
 import multiprocessing
 import os
+import signal
 import sys
 import threading
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing.context import SpawnContext, SpawnProcess
 from types import ModuleType
+
+from lpcfg.collector import skip_the_last_collections
+
+_QUIETLY = "ignore:resource_tracker"
 
 
 def processes(count: int) -> ProcessPoolExecutor:
@@ -16,7 +22,15 @@ def processes(count: int) -> ProcessPoolExecutor:
     forked child inherits. It is not "forkserver", because its workers are not counted among our
     children when a stage is measured.
     """
-    return ProcessPoolExecutor(count, WithoutMain(), initializer=end_with_parent)
+    # This starts Python's tracker of semaphores. It lets Ctrl-C through, and would write a warning
+    # when it removes those of a command that Ctrl-C has ended.
+    held_back = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    sys.warnoptions.append(_QUIETLY)
+    try:
+        return ProcessPoolExecutor(count, WithoutMain(), initializer=end_with_parent)
+    finally:
+        sys.warnoptions.remove(_QUIETLY)
+        signal.pthread_sigmask(signal.SIG_SETMASK, held_back)
 
 
 class _Worker(SpawnProcess):
@@ -52,3 +66,4 @@ def end_with_parent() -> None:
             os._exit(1)
 
     threading.Thread(target=wait, daemon=True).start()
+    atexit.register(skip_the_last_collections)

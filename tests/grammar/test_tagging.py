@@ -171,12 +171,12 @@ def forest(text: str) -> Forest:
 def toy() -> tuple[Forest, Lexicon, TagModel]:
     bank = forest(TOY * 20)
     words = lexicon_of(bank, rare_threshold=3, language="english")
-    return bank, words, learned(bank, words)
+    return bank, words, learned(bank)
 
 
-def learned(bank: Forest, words: Lexicon, seed: int = 1) -> TagModel:
+def learned(bank: Forest, seed: int = 1) -> TagModel:
     stage = Stage("tagger", 0, silent)
-    return tagger.reach(bank, words, seed=seed, stage=stage, rows=1 << 10).model()
+    return tagger.reach(bank, seed=seed, stage=stage, rows=1 << 10).model()
 
 
 def tagged(model: TagModel, *words: str) -> list[str]:
@@ -222,19 +222,18 @@ def test_powers_are_those_of_the_library_but_for_their_rounding() -> None:
 
 def test_a_tagger_goes_on_from_what_a_part_has_taught() -> None:
     part = forest("".join(tree for tree in TOY.splitlines() if "they" not in tree) * 20)
-    some = lexicon_of(part, rare_threshold=3, language="english")
     bank, words, anew = toy()
-    assert (some.tags, words.tags) == (("DT", "NN", "VB"), ("DT", "NN", "PRP", "VB"))
     stage = Stage("tagger", 0, silent)
-    first = tagger.reach(part, some, seed=1, stage=stage, rows=1 << 10)
+    first = tagger.reach(part, seed=1, stage=stage, rows=1 << 10)
     before = stage.items
-    found = tagger.reach(bank, words, seed=1, stage=stage, rows=1 << 10, before=first)
+    found = tagger.reach(bank, seed=1, stage=stage, rows=1 << 10, before=first)
     assert stage.items - before == 2 * bank.is_leaf.sum()
     model = found.model()
+    assert (first.tags, found.tags) == (("DT", "NN", "VB"), ("DT", "NN", "PRP", "VB"))
     assert tagged(model, "they", "set", "tables") == ["PRP", "VB", "NN"]
     # it starts where the part has led it, and does not change that
-    start = tagger.Reached.start(words, 1 << 10, None, first)
-    for column, tag in enumerate(some.tags):
+    start = tagger.Reached.start(bank, words.tags, 1 << 10, None, first)
+    for column, tag in enumerate(first.tags):
         moved = start.weight[:, words.tags.index(tag)]
         np.testing.assert_array_equal(moved, first.weight[:, column])
     assert not start.weight[:, len(words.tags) :].any()
@@ -246,19 +245,19 @@ def test_a_tagger_goes_on_from_what_a_part_has_taught() -> None:
 def test_numbers_that_fill_rows_of_weights_stay_zero() -> None:
     bank, words, _ = toy()
     stage = Stage("tagger", 0, silent)
-    found = tagger.reach(bank, words, seed=1, stage=stage, rows=1 << 10)
+    found = tagger.reach(bank, seed=1, stage=stage, rows=1 << 10)
     assert found.weight.shape[1] == tagger.WIDTH > len(words.tags)
     assert found.weight[:, : len(words.tags)].any()
     assert not found.weight[:, len(words.tags) :].any()
 
 
 def test_the_number_of_tokens_decides_the_epochs(monkeypatch: pytest.MonkeyPatch) -> None:
-    bank, words, _ = toy()
+    bank = toy()[0]
     size = int(bank.is_leaf.sum())
     for tokens, epochs in ((0, 3), (5 * size, 5), (100 * size, 8)):
         monkeypatch.setattr(tagger, "TOKENS", tokens)
         stage = Stage("tagger", 0, silent)
-        tagger.reach(bank, words, seed=1, stage=stage, rows=4)
+        tagger.reach(bank, seed=1, stage=stage, rows=4)
         assert stage.items == epochs * size
 
 
@@ -269,11 +268,11 @@ def same(one: TagModel, other: TagModel) -> bool:
 
 
 def test_a_seed_gives_the_same_bytes_in_any_thread() -> None:
-    bank, words, model = toy()
+    bank, _, model = toy()
     with ThreadPoolExecutor(3) as pool:
-        for other in pool.map(lambda _: learned(bank, words), range(6)):
+        for other in pool.map(lambda _: learned(bank), range(6)):
             assert same(model, other)
-    assert not same(model, learned(bank, words, seed=2))
+    assert not same(model, learned(bank, seed=2))
 
 
 # Emissions --------------------------------------------------------------------------------------
@@ -424,11 +423,10 @@ def test_files_of_classes_are_read_and_malformed_lines_named(tmp_path: Path) -> 
 
 def test_classes_let_a_model_tell_words_that_it_never_saw() -> None:
     forest = forest_of(map(binarize, small_models.trees()))
-    words = lexicon_of(forest, rare_threshold=3, language="english")
     nouns = {w.lower(): 1 for w, tag in leaves() if tag == "NN"}
     classes = {w.lower(): 0 for w, tag in leaves() if tag != "NN"} | nouns | {"qqq": 1, "qqr": 0}
     stage = Stage("tagger", 0, silent)
-    model = tagger.reach(forest, words, seed=1, stage=stage, classes=classes).model()
+    model = tagger.reach(forest, seed=1, stage=stage, classes=classes).model()
     noun = model.tags.index("NN")
     in_class, out_of_it = (model.log_shares(("the", w, "."))[1, noun] for w in ("qqq", "qqr"))
     assert in_class > out_of_it

@@ -18,6 +18,7 @@ from lpcfg.models.model import Model, from_bundle, to_bundle
 from lpcfg.models.store.versions import list_models, load
 from lpcfg.parsing.parser import Parser
 from lpcfg.parsing.results import Sentence
+from lpcfg.train import helpers
 from lpcfg.train.config import Member, TrainingConfig, config_of, member
 from lpcfg.train.data import treebank
 from lpcfg.train.data.treebank import read_forest
@@ -67,6 +68,7 @@ def test_the_model_does_not_depend_on_the_number_of_workers(
 ) -> None:
     alone, report = train(SMALL, COUNTS)
     monkeypatch.setattr(treebank, "_PIECE", 1 << 10)
+    monkeypatch.setattr(helpers, "ENOUGH", 1)
     together, same_report = train(SMALL, COUNTS, workers=workers)
     assert tensors(together) == tensors(alone)
     assert same_report.treebank == report.treebank
@@ -91,7 +93,10 @@ def test_the_report_says_what_was_learned_from_what() -> None:
 @pytest.mark.parametrize("exact", [False, True])
 def test_scores_on_dev_are_those_of_the_model_as_it_is_stored(tmp_path: Path, exact: bool) -> None:
     config = TrainingConfig(exact=exact, members=(member("spectral", states=4),))
-    _, report = train_and_publish(SMALL, config, store=tmp_path, name="small", dev=SMALL, workers=2)
+    with helpers.Helpers(2) as beside:
+        _, report = train_and_publish(
+            SMALL, config, store=tmp_path, name="small", dev=SMALL, helpers=beside
+        )
     assert report.dev is not None
     parser = Parser.load("small", tmp_path)
     pairs = []
@@ -189,6 +194,16 @@ def test_rules_of_style_change_what_is_learned_and_are_recorded(tmp_path: Path) 
     assert "HEADING|NP|NN" in plain.grammar.symbols
     assert not [symbol for symbol in styled.grammar.symbols if "HEADING" in symbol]
     assert report.as_json()["configuration"]["style"] == ("titles",)
+
+
+def test_words_of_another_language_are_told_of(tmp_path: Path) -> None:
+    text = "(S (NP (D la) (N casa)) (VP (V es) (PP (P de) (NP (D los) (N que)))))\n"
+    told: list[str] = []
+    for language in ("english", "spanish"):
+        config = replace(COUNTS, language=language)
+        bank = written(tmp_path, text * 100)
+        train_and_publish(bank, config, store=tmp_path / "store", name="casa", note=told.append)
+    assert told == ["the words look like spanish, not english: train with --language spanish"]
 
 
 def test_an_empty_treebank_publishes_nothing(tmp_path: Path) -> None:

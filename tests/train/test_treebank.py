@@ -2,10 +2,6 @@
 
 import gzip
 import io
-import os
-import signal
-import subprocess
-import sys
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -19,6 +15,7 @@ from lpcfg.errors import InputError, TrainingError, TreebankError
 from lpcfg.grammar.lexicon import ANY
 from lpcfg.grammar.tables import Grammar
 from lpcfg.text.tokenize import penn_forms
+from lpcfg.train import helpers
 from lpcfg.train.data import treebank
 from lpcfg.train.data.treebank import (
     Forest,
@@ -31,6 +28,7 @@ from lpcfg.train.data.treebank import (
     strees_of,
     unmarked,
 )
+from lpcfg.train.helpers import Helpers
 from lpcfg.trees.binarize import LEAF_MARK, SIBLING_MARK, binarize, restore, split_chain
 from lpcfg.trees.brackets import read
 from lpcfg.trees.normalize import normalize
@@ -159,8 +157,10 @@ def test_the_forest_does_not_depend_on_the_number_of_workers(
     source = treebanks / "gum" / "dev.mrg"
     whole = read_forest(source, horizontal=1)
     monkeypatch.setattr(treebank, "_PIECE", 1 << 15)
+    monkeypatch.setattr(helpers, "ENOUGH", 1)
     for workers in (1, 2, 3):
-        pieces = read_forest(source, horizontal=1, workers=workers)
+        with Helpers(workers) as beside:
+            pieces = read_forest(source, horizontal=1, helpers=beside)
         assert contents(pieces) == contents(whole)
 
 
@@ -189,46 +189,11 @@ def test_an_error_in_a_later_piece_names_its_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workers: int, bad: str, problem: str
 ) -> None:
     monkeypatch.setattr(treebank, "_PIECE", 64)
+    monkeypatch.setattr(helpers, "ENOUGH", 1)
     good = "(S (A a) (B b))\n" * 40
     (tmp_path / "bank.mrg").write_text(good + bad + "\n" + good)
-    with pytest.raises(TreebankError, match=problem):
-        read_forest(tmp_path / "bank.mrg", workers=workers)
-
-
-def test_a_worker_that_is_killed_is_an_error_not_a_wait(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "bank.mrg").write_text("(S (A a) (B b))" * 20)
-    monkeypatch.setattr(treebank, "_PIECE", 32)
-    monkeypatch.setattr(treebank, "coded_text", _killed)
-    with pytest.raises(TrainingError, match=r"got one that was killed.*use fewer workers"):
-        read_forest(tmp_path / "bank.mrg", workers=2)
-
-
-def _killed(_: bytes, **__: int) -> None:
-    os.kill(os.getpid(), signal.SIGKILL)
-
-
-PARENT = """
-import time
-from lpcfg.train.data.treebank import processes
-
-if __name__ == "__main__":
-    with processes(2) as pool:
-        list(pool.map(str, range(4)))
-        print("at work", flush=True)
-        time.sleep(600)
-"""
-
-
-def test_workers_end_with_the_process_that_started_them() -> None:
-    command = [sys.executable, "-c", PARENT]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as parent:
-        assert parent.stdout is not None
-        assert parent.stdout.readline() == "at work\n"
-        parent.kill()
-        # Workers inherit the pipe: it ends when the last of them has.
-        assert parent.communicate(timeout=30)[0] == ""
+    with Helpers(workers) as beside, pytest.raises(TreebankError, match=problem):
+        read_forest(tmp_path / "bank.mrg", helpers=beside)
 
 
 def test_sources_may_be_a_file_a_folder_a_stream_or_several(tmp_path: Path) -> None:
@@ -261,13 +226,11 @@ def test_trees_left_empty_by_normalizing_are_skipped() -> None:
     assert forest.n_trees == 1
 
 
-def test_no_sources_and_no_workers_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(TrainingError, match="at least one worker, got 0: give 1 or more"):
-        read_forest(tmp_path, workers=0)
+def test_no_sources_are_refused() -> None:
     with pytest.raises(TrainingError, match="words in an empty list of sources, got none"):
         read_forest([])
     with pytest.raises(InputError, match=r"readable file.*nowhere\.mrg: check the path"):
-        read_forest(tmp_path / "nowhere.mrg")
+        read_forest("nowhere.mrg")
 
 
 def test_deeper_trees_than_allowed_are_refused() -> None:

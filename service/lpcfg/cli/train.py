@@ -1,5 +1,6 @@
 """`lpcfg train`: learn a model from treebanks and publish it."""
 
+import os
 from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from pathlib import Path
@@ -22,8 +23,6 @@ from lpcfg.cli.terminal import note, progress, result, result_json
 if TYPE_CHECKING:
     from lpcfg.settings import Settings
 
-LOOKED_AT = 500
-"""Trees of which the first words tell the language."""
 SHOWN = 20
 """Malformed trees that are named one by one."""
 
@@ -163,15 +162,21 @@ def train(
         raise typer.BadParameter("expected --workers or --scheduler, got both: omit one of them")
     if text and words:
         raise typer.BadParameter("expected --text or --words, got both: omit one of them")
-    from lpcfg.models.store.versions import check_name, check_publishable
     from lpcfg.settings import read_settings
+    from lpcfg.train.helpers import Helpers
+
+    settings = read_settings(model_store=store, threads=workers)
+    helpers = Helpers(settings.threads)
+    if base is None:  # they import beside the imports below
+        helpers.begin(sum(os.path.getsize(one) for one in treebanks if os.path.isfile(one)))
+
+    from lpcfg.models.store.versions import check_name, check_publishable
     from lpcfg.stores import default_store
     from lpcfg.train.config import TrainingConfig, overridden, read_config
     from lpcfg.train.data.automatic import sure_trees
     from lpcfg.train.pipeline import train_and_publish
     from lpcfg.train.words import words_of
 
-    settings = read_settings(model_store=store, threads=workers)
     options = {
         "estimator": estimator and estimator.value,
         "states": states,
@@ -206,9 +211,8 @@ def train(
     check_publishable(settings.model_store, name)
     stores = settings.model_store, read_settings().model_store, default_store()
     vectors = words_of(configuration, stores, settings.model, texts=text or [], model=words)
-    _warn_of_language(treebanks, configuration.language)
     sure = sure_trees(automatic, confidence) if automatic else None
-    with progress() as show:
+    with helpers, progress() as show:
         reference, report = train_and_publish(
             treebanks,
             configuration,
@@ -216,10 +220,11 @@ def train(
             store=settings.model_store,
             name=name,
             dev=dev,
-            workers=settings.threads,
+            helpers=helpers,
             scheduler=scheduler,
             automatic=sure,
             progress=show,
+            note=note,
         )
     for told in _left_out(report.left_out):
         note(told)
@@ -239,27 +244,6 @@ def _left_out(faults: Sequence[str]) -> Iterator[str]:
         yield from faults[:SHOWN]
     if len(faults) > SHOWN:
         yield f"… and {len(faults) - SHOWN:,} more: `treebank.left_out` of the facts lists all"
-
-
-def _warn_of_language(treebanks: list[str], language: str) -> None:
-    """Write a note if the first trees' words look foreign. Standard input is skipped: it can be
-    read only once.
-    """
-    from itertools import islice
-
-    from lpcfg.errors import LpcfgError
-    from lpcfg.text.languages import warning
-    from lpcfg.trees.style import read_normalized
-
-    if "-" in treebanks:
-        return
-    try:
-        trees = list(islice(read_normalized(treebanks), LOOKED_AT))
-    except LpcfgError:  # training tells of it
-        return
-    found = warning((word for tree in trees for word in tree.tokens()), language)
-    if found is not None:
-        note(found)
 
 
 def _adapt(

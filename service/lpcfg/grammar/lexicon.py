@@ -76,6 +76,8 @@ def english_signatures(word: str) -> list[str]:
     """List the signatures of an English word, from fine to coarse."""
     lower = word.lower()
     chain = neutral_signatures(word)
+    if not lower.endswith(ENGLISH_ENDINGS):  # most words
+        return chain
     endings = [s for s in ENGLISH_ENDINGS if lower.endswith(s) and len(lower) > len(s) + 1]
     return [f"{shape(word)}-{max(endings, key=len)}", *chain] if endings else chain
 
@@ -343,9 +345,15 @@ class _Seen:
     def total(self) -> Doubles:
         return np.bincount(self.pairs[:, 1], self.counts, len(self.words)).astype(np.float64)
 
+    @cached_property
+    def chains(self) -> Mapping[str, Sequence[str]]:
+        """The signatures of every rare word."""
+        rare = np.flatnonzero(self.total <= max(RARE_AT_MOST, self.rare_threshold))
+        return {word: self.chain_of(word) for word in map(self.words.__getitem__, rare.tolist())}
+
     def terminal(self, word: str, of_signature: Mapping[str, int]) -> int:
         """Return the terminal of a rare word: that of its finest signature."""
-        return next(of_signature[s] for s in self.chain_of(word) if s in of_signature)
+        return next(of_signature[s] for s in self.chains[word] if s in of_signature)
 
     def signatures(self) -> _Signatures:
         """Collect the signatures of rare words, each interpolated with its next coarser one."""
@@ -360,7 +368,7 @@ class _Seen:
         rows: list[tuple[int, int]] = []
         for x in np.flatnonzero(helpful).tolist():
             coarser = -1
-            for signature in reversed(self.chain_of(self.words[x])):
+            for signature in reversed(self.chains[self.words[x]]):
                 if signature not in ids:
                     ids[signature] = len(ids)
                     backoff.append(coarser)

@@ -82,7 +82,7 @@ def learn(
     neighbours = None
     if config.neighbours and config.rare_threshold > 0:
         with stages.stage("tagger") as stage:
-            neighbours = tag_models.reach(forest, lexicon, seed=config.seed, stage=stage).model()
+            neighbours = tag_models.reach(forest, seed=config.seed, stage=stage).model()
     job = Job(examples, config.seed, config.workers, stages)
     chosen = config.estimator
     tables, facts = estimator(chosen.estimator).estimate(job, chosen.settings)

@@ -1,23 +1,24 @@
 """The training pipeline: from treebank files to a published model, stage by stage."""
 
 import tempfile
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from lpcfg.engine.rescoring.layer import Vectors
 from lpcfg.evaluation.run import Examined, calibration_facts, examine
 from lpcfg.grammar.lexicon import Lexicon
-from lpcfg.grammar.tables import Grammar, Longs, Tables
+from lpcfg.grammar.tables import Bools, Grammar, Longs, Tables
 from lpcfg.models.model import Fallback, Model, fallback_grammar, from_bundle, to_bundle
 from lpcfg.models.store.versions import Reference, check_publishable, publish
 from lpcfg.parsing.parser import Parser
 from lpcfg.text.files import Source
+from lpcfg.text.languages import warning
 from lpcfg.train import tagger
 from lpcfg.train.config import TrainingConfig
 from lpcfg.train.data import context
@@ -28,12 +29,12 @@ from lpcfg.train.data.folds import (
     Parsed,
     held_out,
     restored,
-    split,
     spread,
     warning_of,
 )
 from lpcfg.train.data.treebank import (
     Forest,
+    first_words,
     forest_of,
     lexicon_of,
     listed,
@@ -48,11 +49,12 @@ from lpcfg.train.distributed import connected, map_members
 from lpcfg.train.estimators import pcfg as counts
 from lpcfg.train.estimators.em import Choose
 from lpcfg.train.estimators.registry import Job
+from lpcfg.train.helpers import Helpers
 from lpcfg.train.rescoring.inherit import fits
 from lpcfg.train.rescoring.run import FEWEST, LayerTraining
 from lpcfg.train.rescoring.settings import RescoringSettings
 from lpcfg.train.rescoring.vectors import learn_vectors
-from lpcfg.train.stages import Progress, Stages, silent
+from lpcfg.train.stages import Progress, StageRecord, Stages, silent
 from lpcfg.train.summary import Facts, TrainReport, card, sizes, symbol_counts, unseen
 from lpcfg.train.words import Words
 from lpcfg.trees.binarize import binarize
@@ -65,7 +67,14 @@ SPARED = 0.04
 Above it, members learn once more from all trees, and keep the calibration of those that did not.
 """
 
+LOOKED_AT = 500
+"""Trees of which the words tell the language."""
 Sources = Source | Sequence[Source]
+Note = Callable[[str], None]
+
+
+def _unheard(told: str) -> None:
+    """Ignore what is told."""
 
 
 def train_and_publish(
@@ -75,22 +84,32 @@ def train_and_publish(
     store: str | Path,
     name: str,
     dev: Sources | None = None,
-    workers: int = 1,
+    helpers: Helpers | None = None,
     scheduler: str | None = None,
     words: Words | None = None,
     automatic: Source | None = None,
     progress: Progress = silent,
+    note: Note = _unheard,
 ) -> tuple[Reference, TrainReport]:
     """Train, then publish the model as the next version of a name, all of it at once.
 
-    `automatic` are trees of a parser, which are learned from and never held out.
+    `automatic` are trees of a parser, which are learned from and never held out. `note` is told if
+    the trees' words look like those of another language.
     """
     check_publishable(store, name)  # fails before the work instead of after it
     stages = Stages(progress)
     gold = listed(sources)
     all_sources = gold if automatic is None else [*gold, automatic]
     model, report = _train(
-        all_sources, config, words or Words(), dev, workers, scheduler, stages, len(gold)
+        all_sources,
+        config,
+        words or Words(),
+        dev,
+        helpers or Helpers(1),
+        scheduler,
+        stages,
+        len(gold),
+        note,
     )
     with stages.stage("publish"):
         bundle = to_bundle(
@@ -115,7 +134,8 @@ def train(
     The model is the same, number by number, for any number of workers, here or on a
     dask.distributed scheduler.
     """
-    return _train(sources, config, words or Words(), dev, workers, scheduler, Stages(progress))
+    with Helpers(workers) as helpers:
+        return _train(sources, config, words or Words(), dev, helpers, scheduler, Stages(progress))
 
 
 def _train(
@@ -123,10 +143,11 @@ def _train(
     config: TrainingConfig,
     words: Words,
     dev: Sources | None,
-    workers: int,
+    helpers: Helpers,
     scheduler: str | None,
     stages: Stages,
     n_gold: int | None = None,
+    note: Note = _unheard,
 ) -> tuple[Model, TrainReport]:
     if scheduler is not None:
         with connected(scheduler):  # fails before the work instead of after it
@@ -137,13 +158,16 @@ def _train(
             horizontal=config.horizontal,
             sibling_threshold=config.sibling_threshold,
             style=Style(config.style),
-            workers=workers,
+            helpers=helpers,
             max_depth=config.max_depth,
             skip_bad=config.skip_bad,
         )
         stage.advance(forest.n_trees)
+    foreign = warning(first_words(forest, LOOKED_AT), config.language)
+    if foreign is not None:
+        note(foreign)
     gold = None if dev is None else _gold(dev, config, stages)  # read first, to fail early
-    run = _Run(forest, config, words, workers, scheduler, stages, n_gold)
+    run = _Run(forest, config, words, helpers, scheduler, stages, n_gold)
     with tempfile.TemporaryDirectory(prefix="lpcfg-charts-") as folder:
         examples, model, facts = run.model(Path(folder))
     report = TrainReport(
@@ -158,11 +182,21 @@ def _train(
         members=facts,
         held_out=run.held_out,
         rescoring=run.rescoring,
-        dev=None if gold is None else _on_dev(gold, model, examples, config, workers, stages),
+        dev=None
+        if gold is None
+        else _on_dev(gold, model, examples, config, helpers.workers, stages),
         stages=stages.records,
         warning=warning_of(forest, config.held_out),
     )
     return model, report
+
+
+class _Learned(NamedTuple):
+    """A model, what it was learned from, and facts of its members."""
+
+    examples: Examples
+    model: Model
+    facts: list[Facts]
 
 
 class _Run:
@@ -175,18 +209,18 @@ class _Run:
         forest: Forest,
         config: TrainingConfig,
         words: Words,
-        workers: int,
+        helpers: Helpers,
         scheduler: str | None,
         stages: Stages,
         gold: int | None,
     ) -> None:
         self._forest, self._config, self._words = forest, config, words
-        self._gold = gold
-        self._workers, self._scheduler, self._stages = workers, scheduler, stages
+        self._gold, self._helpers, self._workers = gold, helpers, helpers.workers
+        self._scheduler, self._stages = scheduler, stages
         self.held_out: Facts = {}
         self.rescoring: Facts = {}
 
-    def model(self, folder: Path) -> tuple[Examples, Model, list[Facts]]:
+    def model(self, folder: Path) -> _Learned:
         """Learn the model. Charts of its rescoring layer are spilled into a folder."""
         held = held_out(self._forest, self._config.held_out, self._gold)
         rehearses = bool(held.any()) and not self._config.chooses_steps
@@ -194,42 +228,54 @@ class _Run:
         layers = self._layers(trees, folder)
         if layers is not None and rehearses:
             return self._rehearsed(layers)
-        return self._held_apart(layers)
+        if layers is None and rehearses and held.sum() > SPARED * len(held):
+            return self._twice(part_of(self._forest, np.flatnonzero(~held)), np.flatnonzero(held))
+        return self._held_apart(held, layers)
 
-    def _held_apart(self, layers: LayerTraining | None) -> tuple[Examples, Model, list[Facts]]:
+    def _held_apart(self, marked: Bools, layers: LayerTraining | None) -> _Learned:
         """Learn a model from all trees but those held out, which tell how sure it may be."""
         config, forest, stages = self._config, self._forest, self._stages
-        learned, trees = split(forest, config.held_out, self._gold)
-        if len(trees) > SPARED * forest.n_trees and not config.chooses_steps:
-            return self._twice(learned, trees)
-        examples, model, facts, _ = self._learned(learned, trees, stages)
+        trees = restored(forest, np.flatnonzero(marked)) if marked.any() else ()
+        learned = part_of(forest, np.flatnonzero(~marked)) if trees else forest
+        examples, model, facts = self._learned(learned, trees, stages)
         held = HeldOut(trees, model, self._workers)
         model = replace(model, weights=held.weights(model.members, stages) if trees else ())
         if layers is not None:
             layers.add_folds(partial(_learned_fold, config, model.weights))
             model = replace(model, rescoring=layers.layer())
         if trees:
-            model = self._calibrated(model, held, self._unfamiliar(layers, model.weights))
-        return examples, model, facts
+            others = self._unfamiliar(layers, model.weights)
+            model, self.held_out = _calibrated(model, held, others, stages)
+        return _Learned(examples, model, facts)
 
-    def _twice(self, learned: Forest, trees: Sequence[Tree]) -> tuple[Examples, Model, list[Facts]]:
-        """Learn a model without the held-out trees, which tell how sure it may be, and one of all
-        trees beside that.
+    def _twice(self, part: Forest, held: Longs) -> _Learned:
+        """Learn a model from a part of the trees, which those held out tell how sure it may be,
+        and one from all trees beside that, whose tagger goes on from that of the part.
         """
-        stages = self._stages
-        first = self._learned(learned, trees, stages)
-        with ThreadPoolExecutor(1) as beside:
-            every = stages.under("all trees")
-            learning = beside.submit(self._learned, self._forest, (), every, first.tagging)
+        config, stages, share = self._config, self._stages, max(self._workers // 2, 1)
+        apart = stages.apart()
+        with self._helpers.beside() as beside, ThreadPoolExecutor(1) as here:
+            learning = beside.submit(_untagged, part, config, share, self._scheduler, apart)
+            tagging = here.submit(_tagging, part, config, stages)
+            final = here.submit(self._learned_on, tagging, share, stages.under("all trees"))
+            model = _tagged(_recorded(learning, stages), tagging.result())
             if self._workers == 1:
-                learning.result()
-            held = HeldOut(trees, first.model, self._workers)
-            weights = held.weights(first.model.members, stages)
-            model = self._calibrated(replace(first.model, weights=weights), held, ())
-        final = learning.result()
-        return final.examples, _with_maps(final.model, model), final.facts
+                final.result()
+            unseen = part_of(self._forest, held)
+            maps = beside.submit(_maps_of_unseen, model, unseen, share, stages.apart())
+            found, self.held_out = _recorded(maps, stages)
+        examples, model, facts = final.result()
+        return _Learned(examples, replace(model, **found), facts)
 
-    def _rehearsed(self, layers: LayerTraining) -> tuple[Examples, Model, list[Facts]]:
+    def _learned_on(
+        self, tagging: "Future[tagger.Reached | None]", workers: int, stages: Stages
+    ) -> _Learned:
+        """Learn a model from all trees, whose tagger goes on from that of a part."""
+        return _learned(
+            self._forest, self._config, (), workers, self._scheduler, stages, tagging.result()
+        )
+
+    def _rehearsed(self, layers: LayerTraining) -> _Learned:
         """Learn a model from all trees. One that has not seen the last fold tells how sure it may
         be.
         """
@@ -243,9 +289,10 @@ class _Run:
         layers.add_folds(partial(_learned_fold, config, rehearsal.weights), rehearsal)
         rehearsal = replace(rehearsal, rescoring=layers.layer(but_last=True))
         others = self._unfamiliar(layers, rehearsal.weights)
-        examples, model, facts, _ = self._learned(forest, (), stages)
-        model = _with_maps(model, self._calibrated(rehearsal, held, others))
-        return examples, replace(model, rescoring=layers.layer()), facts
+        examples, model, facts = self._learned(forest, (), stages)
+        rehearsal, self.held_out = _calibrated(rehearsal, held, others, stages)
+        model = replace(model, **_maps_of(rehearsal), rescoring=layers.layer())
+        return _Learned(examples, model, facts)
 
     def _unfamiliar(
         self, layers: LayerTraining | None, weights: tuple[float, ...]
@@ -268,14 +315,8 @@ class _Run:
             found.append(Parsed(model, restored(forest, sample)))
         return found
 
-    def _learned(
-        self,
-        forest: Forest,
-        held: Sequence[Tree],
-        stages: Stages,
-        before: tagger.Reached | None = None,
-    ) -> "_Learned":
-        return _learned(forest, self._config, held, self._workers, self._scheduler, stages, before)
+    def _learned(self, forest: Forest, held: Sequence[Tree], stages: Stages) -> _Learned:
+        return _learned(forest, self._config, held, self._workers, self._scheduler, stages)
 
     def _layers(self, trees: Longs, folder: Path) -> LayerTraining | None:
         """Prepare to learn the layer from these trees; return None if there is to be no layer."""
@@ -325,61 +366,83 @@ class _Run:
                 stage=stage,
             )
 
-    def _calibrated(self, model: Model, held: HeldOut, others: Sequence[Parsed]) -> Model:
-        """Add maps of the model's posteriors, with and without the layer, and of its surprise.
 
-        Other models have trees that count as well.
-        """
-        plain, *plain_others = (
-            one._replace(model=replace(one.model, rescoring=None))
-            for one in (Parsed(model, held.trees), *others)
-        )
-        maps = held.calibration(plain.model, self._stages, plain_others)
-        model = replace(model, calibration=maps.common.kept)
-        facts: dict[str, object] = {
-            "trees": len(held.trees),
-            "weights": model.weights,
-            "raw_calibration": maps.raw.as_dict(),
-            "map": maps.common.as_dict(),
+def _calibrated(
+    model: Model, held: HeldOut, others: Sequence[Parsed], stages: Stages
+) -> tuple[Model, Facts]:
+    """Add maps of the model's posteriors, with and without the layer, and of its surprise.
+
+    Other models have trees that count as well. Also return facts about these maps.
+    """
+    plain, *plain_others = (
+        one._replace(model=replace(one.model, rescoring=None))
+        for one in (Parsed(model, held.trees), *others)
+    )
+    maps = held.calibration(plain.model, stages, plain_others)
+    model = replace(model, calibration=maps.common.kept)
+    facts: dict[str, object] = {
+        "trees": len(held.trees),
+        "weights": model.weights,
+        "raw_calibration": maps.raw.as_dict(),
+        "map": maps.common.as_dict(),
+    }
+    if others:
+        facts["unfamiliar_trees"] = sum(len(one.trees) for one in others)
+    if model.rescoring is not None:
+        maps = held.calibration(model, stages.under("rescored"), others)
+        model = replace(model, rescored_calibration=maps.common.kept, kind_calibrations=maps.kept)
+        facts["rescored_raw_calibration"] = maps.raw.as_dict()
+        facts["rescored_map"] = maps.common.as_dict()
+        facts["rescored_maps_of_kinds"] = {
+            kind or "none": one.as_dict() for kind, one in maps.kinds.items()
         }
-        if others:
-            facts["unfamiliar_trees"] = sum(len(one.trees) for one in others)
-        if model.rescoring is not None:
-            maps = held.calibration(model, self._stages.under("rescored"), others)
-            model = replace(
-                model, rescored_calibration=maps.common.kept, kind_calibrations=maps.kept
-            )
-            facts["rescored_raw_calibration"] = maps.raw.as_dict()
-            facts["rescored_map"] = maps.common.as_dict()
-            facts["rescored_maps_of_kinds"] = {
-                kind or "none": one.as_dict() for kind, one in maps.kinds.items()
-            }
-        self.held_out = facts
-        return replace(model, usual=maps.usual)
+    return replace(model, usual=maps.usual), facts
 
 
-def _with_maps(model: Model, other: Model) -> Model:
-    """Give a model what another one has learned from trees that it had not seen."""
+def _maps_of(model: Model) -> dict[str, Any]:
+    """Return what a model has learned from trees that it had not seen, by its fields."""
     names = ("weights", "calibration", "rescored_calibration", "kind_calibrations", "usual")
-    return replace(model, **{name: getattr(other, name) for name in names})
+    return {name: getattr(model, name) for name in names}
+
+
+# Work for a process beside this one ---------------------------------------------------------------
+
+T = TypeVar("T")
+Apart = tuple[T, list[StageRecord]]
+
+
+def _recorded(work: "Future[Apart[T]]", stages: Stages) -> T:
+    """Wait for work, and add the records of its stages to these."""
+    result, records = work.result()
+    stages.records += records
+    return result
+
+
+def _untagged(
+    forest: Forest, config: TrainingConfig, workers: int, scheduler: str | None, stages: Stages
+) -> Apart[Model]:
+    """Learn a model without calibration and tagger."""
+    config = replace(config, tagger=False)
+    return _learned(forest, config, (), workers, scheduler, stages).model, stages.records
+
+
+def _maps_of_unseen(
+    model: Model, unseen: Forest, workers: int, stages: Stages
+) -> Apart[tuple[dict[str, Any], Facts]]:
+    """Learn from trees that a model has not seen how sure it may be."""
+    held = HeldOut(restored(unseen, np.arange(unseen.n_trees)), model, workers)
+    model = replace(model, weights=held.weights(model.members, stages))
+    model, facts = _calibrated(model, held, (), stages)
+    return (_maps_of(model), facts), stages.records
+
+
+# Learning -----------------------------------------------------------------------------------------
 
 
 def _learned_fold(config: TrainingConfig, weights: tuple[float, ...], forest: Forest) -> Model:
     """Learn a model like the final one from a part of the trees, in one thread."""
     model = _learned(forest, config, (), 1, None, Stages()).model
     return replace(model, weights=weights)
-
-
-class _Learned(NamedTuple):
-    """A model without calibration, what it was learned from, and facts of its members.
-
-    `tagging` is what another tagger can go on from.
-    """
-
-    examples: Examples
-    model: Model
-    facts: list[Facts]
-    tagging: tagger.Reached | None
 
 
 def _learned(
@@ -400,7 +463,7 @@ def _learned(
         examples = Examples.of(weighted, lexicon)
         model = _coarse_model(examples, lexicon, unmarked(weighted), config)
     with ThreadPoolExecutor(1) as beside:
-        learning = beside.submit(_tagging, examples.forest, lexicon, config, stages, before)
+        learning = beside.submit(_tagging, forest, config, stages, before)
         if workers == 1:
             learning.result()
 
@@ -410,9 +473,8 @@ def _learned(
             tagged = _tagged(model, learning.result())
             choose = HeldOut(held_out, tagged, at_once).f1
         members, facts = _members(examples, config, choose, at_once, scheduler, stages)
-    tagging = learning.result()
-    model = _tagged(replace(model, members=members), tagging)
-    return _Learned(examples, model, facts, tagging)
+    model = _tagged(replace(model, members=members), learning.result())
+    return _Learned(examples, model, facts)
 
 
 def _tagged(model: Model, tagging: tagger.Reached | None) -> Model:
@@ -448,18 +510,16 @@ def _fallback(plain: Forest, grammar: Grammar) -> Fallback:
 
 def _tagging(
     forest: Forest,
-    lexicon: Lexicon,
     config: TrainingConfig,
     stages: Stages,
-    before: tagger.Reached | None,
+    before: tagger.Reached | None = None,
 ) -> tagger.Reached | None:
     if not config.tagger or config.rare_threshold == 0:
         return None
+    weighted = _emphasized(forest, config.emphasis)
     with stages.stage("tagger") as stage:
         classes = None if config.word_classes is None else tagger.read_classes(config.word_classes)
-        return tagger.reach(
-            forest, lexicon, seed=config.seed, stage=stage, classes=classes, before=before
-        )
+        return tagger.reach(weighted, seed=config.seed, stage=stage, classes=classes, before=before)
 
 
 def _members(

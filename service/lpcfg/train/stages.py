@@ -23,9 +23,9 @@ def silent(stage: str, done: int, total: int) -> None:
 class StageRecord:
     """One finished stage.
 
-    CPU seconds are those of this process (all threads) and of the worker processes that ended;
-    stages that run at the same time count each other's. Peaks are the highest resident memory so
-    far: of this process, and of the largest worker.
+    CPU seconds are those of the process that does it (all threads) and of its worker processes that
+    ended; stages that run in it at the same time count each other's. Peaks are the highest resident
+    memory so far: of this process, and of its largest worker.
     """
 
     name: str

@@ -5,15 +5,15 @@ of a token's features is left out. This spreads weight over features that overla
 never seen can rely on the features they have.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from lpcfg.compiled import compiled
 from lpcfg.errors import TrainingError
-from lpcfg.grammar.lexicon import Lexicon
+from lpcfg.grammar.lexicon import tags_of
 from lpcfg.grammar.tables import Ints, Longs, Singles
 from lpcfg.grammar.tagging import FREQUENT, TagModel, feature_rows, templates_of
 from lpcfg.text.files import lines
@@ -47,11 +47,15 @@ tokens of gum/dev correctly when it is used alone, and 8 epochs anew 94.42 (mean
 """
 
 
+Coded = Mapping[tuple[str, bool], Sequence[int]]
+"""The codes of words, each with whether it is frequent."""
+
+
 @dataclass(frozen=True, eq=False)
 class Reached:
     """The weights W that learning has reached, unrounded, and the sums of squared gradients.
 
-    Rows of W are filled up with zeros.
+    Rows of W are filled up with zeros. `coded` are the words that were learned from.
     """
 
     tags: tuple[str, ...]
@@ -59,23 +63,32 @@ class Reached:
     weight: Singles
     squares: Singles
     classes: Mapping[str, int] | None
+    coded: Coded
 
     @classmethod
     def start(
         cls,
-        lexicon: Lexicon,
+        forest: Forest,
+        tags: tuple[str, ...],
         rows: int,
         classes: Mapping[str, int] | None,
         before: "Reached | None",
     ) -> "Reached":
         """Start at zero, or where learning from a part of the trees stopped."""
-        weight = np.zeros((rows, -(-len(lexicon.tags) // WIDTH) * WIDTH), np.float32)
+        weight = np.zeros((rows, -(-len(tags) // WIDTH) * WIDTH), np.float32)
         squares = np.full(rows, 1e-6, np.float32)
+        count = np.bincount(forest.word[forest.is_leaf], minlength=len(forest.words))
+        frequent = frozenset(forest.words[x] for x in np.flatnonzero(count >= FREQUENT))
+        known: Coded = {}
         if before is not None:
+            known = before.coded
             squares[:] = before.squares
-            columns = [lexicon.tags.index(tag) for tag in before.tags]
+            columns = [tags.index(tag) for tag in before.tags]
             weight[:, columns] = before.weight[:, : len(columns)]
-        return cls(lexicon.tags, lexicon.seen_at_least(FREQUENT), weight, squares, classes)
+        coder = TagModel.rounded(tags, frequent, np.zeros((1, len(tags)), np.float32), 0.0, classes)
+        keys = ((word, word in frequent) for word in forest.words)
+        coded = {key: known.get(key) or coder.codes(key[0]) for key in keys}
+        return cls(tags, frequent, weight, squares, classes, coded)
 
     def model(self) -> TagModel:
         """Round the weights to those of a model."""
@@ -85,7 +98,6 @@ class Reached:
 
 def reach(
     forest: Forest,
-    lexicon: Lexicon,
     *,
     seed: int,
     stage: Stage,
@@ -98,12 +110,12 @@ def reach(
     The same seed gives the same bytes.
     """
     leaves = np.flatnonzero(forest.is_leaf)
-    word, gold = forest.word[leaves], lexicon.tag_of[forest.symbol[leaves]]
+    symbols = np.bincount(forest.symbol[leaves], minlength=len(forest.symbols))
+    tags, tag_of = tags_of(forest.symbols, symbols > 0)
+    word, gold = forest.word[leaves], tag_of[forest.symbol[leaves]]
     start = np.searchsorted(forest.tree[leaves], np.arange(forest.n_trees + 1))
-    at = Reached.start(lexicon, rows, classes, before)
-    empty = np.zeros((1, len(lexicon.tags)), np.float32)
-    coder = replace(at, weight=empty).model()
-    coded = np.array([coder.codes(word) for word in forest.words], np.int64)
+    at = Reached.start(forest, tags, rows, classes, before)
+    coded = np.array(list(at.coded.values()), np.int64)
     least, most = EPOCHS
     epochs = min(max(round(TOKENS / len(leaves)), least), most)
     random = np.random.default_rng(seed)

@@ -78,14 +78,6 @@ def held_out(forest: Forest, most: int, gold: int | None = None) -> Bools:
     return held
 
 
-def split(forest: Forest, most: int, gold: int | None = None) -> tuple[Forest, tuple[Tree, ...]]:
-    """Split a forest into one to learn from, and up to `most` held-out trees, restored."""
-    held = held_out(forest, most, gold)
-    if not held.any():
-        return forest, ()
-    return part_of(forest, np.flatnonzero(~held)), restored(forest, np.flatnonzero(held))
-
-
 def restored(forest: Forest, chosen: Longs) -> tuple[Tree, ...]:
     """Return these trees of a forest as they were before binarization."""
     return tuple(restore(stree) for stree in strees_of(part_of(forest, chosen)))
@@ -171,7 +163,10 @@ class HeldOut:
         """
         parsed = [Parsed(model, self.trees), *others]
         with stages.stage("calibration", sum(len(one.trees) for one in parsed)) as stage:
-            first, second = (self._half(parsed, k, stage) for k in range(2))
+            parsers = [Parser(one.model) for one in parsed]
+            first, second = (
+                self._half(parsers, [one.trees[k::2] for one in parsed], stage) for k in range(2)
+            )
         halves = first.items(), second.items()
         common = fit_checked(*halves, threshold=SERVED)
         domains = None if model.rescoring is None else model.rescoring.domains
@@ -189,10 +184,12 @@ class HeldOut:
         words, surprises = [n for n, _ in of_known], [one for _, one in of_known]
         return Maps(common, kinds, found.raw_calibration, Usual.fitted(words, surprises))
 
-    def _half(self, parsed: Sequence[Parsed], k: int, stage: Stage) -> "_Half":
-        """Examine every other tree from the k-th on, under the models that have not seen them."""
+    def _half(
+        self, parsers: Sequence[Parser], trees: Sequence[Sequence[Tree]], stage: Stage
+    ) -> "_Half":
+        """Examine every other tree, under the models that have not seen them."""
         known, *others = (
-            self._examined(Parser(one.model), one.trees[k::2], stage) for one in parsed
+            self._examined(parser, some, stage) for parser, some in zip(parsers, trees, strict=True)
         )
         found = Examined.joined([known, *others])
         return _Half(found, np.arange(len(found.raw)) >= len(known.raw), known.surprises)

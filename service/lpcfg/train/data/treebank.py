@@ -7,7 +7,6 @@ for any number of workers.
 
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
@@ -17,9 +16,9 @@ from numpy.typing import NDArray
 from lpcfg.errors import TrainingError, TreebankError
 from lpcfg.grammar.lexicon import ANY, Lexicon
 from lpcfg.grammar.tables import Grammar, Ints, Longs, frozen
-from lpcfg.processes import processes
 from lpcfg.text.files import Source, texts
 from lpcfg.train.data.coding import Part, coded, coded_text, strees_in
+from lpcfg.train.helpers import Helpers
 from lpcfg.trees.binarize import LEAF_MARK, SIBLING_MARK, is_intermediate
 from lpcfg.trees.brackets import MAX_DEPTH, without_malformed
 from lpcfg.trees.style import AS_PUBLISHED, Style
@@ -27,8 +26,8 @@ from lpcfg.trees.tree import Tree
 
 Bools = NDArray[np.bool_]
 
-# Bytes of text per piece: an eighth of CRAFT, so that two processes end at about the same time.
-_PIECE = 1 << 20
+# Bytes of text per piece: a seventh of GUM, so that two processes end at about the same time.
+_PIECE = 1 << 18
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,7 +109,7 @@ def read_forest(
     horizontal: int = 0,
     sibling_threshold: int = 20,
     style: Style = AS_PUBLISHED,
-    workers: int = 1,
+    helpers: Helpers | None = None,
     max_depth: int = MAX_DEPTH,
     skip_bad: bool = False,
 ) -> Forest:
@@ -121,15 +120,14 @@ def read_forest(
     text is not trees (unless these are to be skipped), and TrainingError if there are none to learn
     from.
     """
-    if workers < 1:
-        raise TrainingError(f"expected at least one worker, got {workers}: give 1 or more")
+    helpers = helpers or Helpers(1)
     named = [(at, *text) for at, source in enumerate(listed(sources)) for text in texts(source)]
     code = partial(coded_text, horizontal=horizontal, style=style, max_depth=max_depth)
-    parts, source_of = _coded_pieces(named, code, workers)
+    parts, source_of = _coded_pieces(named, code, helpers)
     faults: Sequence[TreebankError] = ()
     if None in parts and skip_bad:
         named, faults = _sound(named, max_depth)
-        parts, source_of = _coded_pieces(named, code, workers)
+        parts, source_of = _coded_pieces(named, code, helpers)
     elif None in parts:  # read again as a whole, for an error with file, line and column
         for _, name, text in named:
             coded(strees_in(text, name, horizontal, style, max_depth))
@@ -153,7 +151,7 @@ def _sound(
 
 
 def _coded_pieces(
-    named: Sequence[tuple[int, str, str]], code: "partial[Part | None]", workers: int
+    named: Sequence[tuple[int, str, str]], code: "partial[Part | None]", helpers: Helpers
 ) -> "tuple[list[Part | None], list[int]]":
     """Code texts piece by piece; return the parts, and of which source each is."""
     pieces, source_of = [], []
@@ -161,7 +159,8 @@ def _coded_pieces(
         for piece in _pieces(text):
             pieces.append(piece)
             source_of.append(at)
-    return _mapped(code, pieces, workers), source_of
+    helpers.begin(sum(map(len, pieces)))
+    return helpers.map(code, pieces), source_of
 
 
 def forest_of(strees: Iterable[Tree]) -> Forest:
@@ -189,23 +188,6 @@ def _pieces(text: str) -> Iterator[bytes]:
     bounds = [0, *cuts[cuts > 0].tolist(), len(encoded)]
     for k in range(len(bounds) - 1):
         yield encoded[bounds[k] : bounds[k + 1]]
-
-
-def _mapped(
-    code: "partial[Part | None]", pieces: Sequence[bytes], workers: int
-) -> "list[Part | None]":
-    # At least two pieces per worker: reading one takes as long as starting a process, 0.2 s.
-    workers = min(workers, len(pieces) // 2)
-    if workers < 2:
-        return [code(piece) for piece in pieces]
-    try:
-        with processes(workers) as pool:
-            return list(pool.map(code, pieces))
-    except BrokenProcessPool as error:
-        raise TrainingError(
-            "expected processes that read to the end, got one that was killed, often for want of "
-            "memory: use fewer workers"
-        ) from error
 
 
 # Codes to a forest --------------------------------------------------------------------------------
@@ -343,6 +325,12 @@ def part_of(forest: Forest, trees: Ints | Longs) -> Forest:
         tree_start=tree_start,
         source=forest.source[trees],
     )
+
+
+def first_words(forest: Forest, trees: int) -> list[str]:
+    """Return the words of the first trees."""
+    word = forest.word[: forest.tree_start[min(trees, forest.n_trees)]]
+    return [forest.words[x] for x in word[word >= 0].tolist()]
 
 
 def times_of(forest: Forest, emphasis: Sequence[int]) -> Ints:

@@ -5,15 +5,16 @@
     estimate   means of Z⊗Y⊗Y per rule, smoothed, as rank-one terms          .moments, .compact
 
 Nodes are gone through twice, shard by shard: for the sums of φψᵀ, then for those of Z⊗Y⊗Y. A worker
-holds the features or projections of one shard at a time.
+holds the features or projections of one shard at a time; of few shards, features are kept.
 
 NAACL's Y = Uᵀφ and Z = Σ⁻¹Vᵀψ differ from these by the change of basis G^a = Σ^(½), which changes
 no p(tree) and no μ (theorem 3). Here the singular directions have equal weights in Y and in Z. This
 matters when a tensor is approximated. Signs and rotations of U and V cancel in the same way.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -46,6 +47,8 @@ DENSE_BELOW = 300
 """Up to this length of its smaller side, Ω's Gram matrix is decomposed, faster than iterations."""
 SCALED_CUT, UNSCALED_CUT = 0.15, 0.01
 """Default `cut`. Without scaling, the spectrum of the same states falls faster."""
+KEPT_NODES = 1 << 20
+"""The most nodes whose features are kept between both times, some 65 MB, which CRAFT has."""
 GROUPS = 16
 """Groups of symbols, whose Ω are added up and decomposed apart."""
 BACK_OFF = ((16, 10.0), (24, 15.0), (32, 25.0))
@@ -174,12 +177,10 @@ def estimate(
     stages = stages or Stages()
     with here(workers) as own:
         hands = hands or own
-        directions, found = _directions(hands, examples, config, seed, stages)
+        parts = _Parts(examples, config.chosen(seed))
+        directions, found = _directions(hands, parts, config, seed, stages)
         with stages.stage("moments", examples.grammar.n_rules) as stage:
-            names = config.chosen(seed)
-            totals = hands.totals(
-                _sums, shards_of(examples), Sums.merged, 1, names, found.states, directions
-            )
+            totals = hands.totals(_sums, parts, Sums.merged, 1, found.states, directions)
             [sums] = hands.results(totals)
             occurrences = Occurrences(examples, found.states, sums)
             tables, error = tables_of(
@@ -199,12 +200,11 @@ def project(
 ) -> tuple[Projection, tuple[Doubles, ...]]:
     """Compute Y and Z of every node (float32), and each symbol's first m singular values."""
     with here(workers) as hands:
-        directions, found = _directions(hands, examples, config, seed, stages or Stages())
-        parts = hands.each(
-            _projected, shards_of(examples), config.chosen(seed), found.states, directions
-        )
-    inside = np.concatenate([part.inside for part in parts])
-    outside = np.concatenate([part.outside for part in parts])
+        parts = _Parts(examples, config.chosen(seed))
+        directions, found = _directions(hands, parts, config, seed, stages or Stages())
+        projected = hands.each(_projected, parts, found.states, directions)
+    inside = np.concatenate([part.inside for part in projected])
+    outside = np.concatenate([part.outside for part in projected])
     projection = Projection(examples.forest.symbol, found.states, inside, outside)
     return projection, found.values
 
@@ -218,15 +218,13 @@ class _Found:
 
 
 def _directions(
-    hands: Hands, examples: Examples, config: SpectralConfig, seed: int, stages: Stages
+    hands: Hands, parts: "_Parts", config: SpectralConfig, seed: int, stages: Stages
 ) -> tuple[list[Any], _Found]:
     """Decompose every symbol's Ω. Return the directions, in groups of symbols, and their facts."""
-    forest, n_symbols = examples.forest, examples.grammar.n_symbols
+    forest, n_symbols = parts.examples.forest, parts.examples.grammar.n_symbols
     group_of = _groups(np.bincount(forest.symbol, minlength=n_symbols))
     with stages.stage("features", forest.n_nodes) as stage:
-        counts = hands.totals(
-            _counted, shards_of(examples), _merged, GROUPS, config.chosen(seed), group_of
-        )
+        counts = hands.totals(_counted, parts, _merged, GROUPS, group_of)
         stage.advance(forest.n_nodes)
     with stages.stage("decomposition", n_symbols) as stage:
         directions = hands.each(_decomposed_group, counts, config, seed)
@@ -249,15 +247,47 @@ def _groups(count: Longs) -> Ints:
 
 # Work on a shard or on a group of symbols ---------------------------------------------------------
 
+
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """A shard, and the templates in use."""
+
+    shard: Shard
+    names: Sequence[str]
+
+    @cached_property
+    def sides(self) -> dict[int, tuple[Longs, Side, Side]]:
+        """The examples of every symbol that has some: their nodes, and φ and ψ of these."""
+        features = Features.of(Context(self.shard.examples), self.names)
+        start = features.start.tolist()
+        return {
+            a: (features.nodes[start[a] : start[a + 1]], features.inside(a), features.outside(a))
+            for a in np.flatnonzero(np.diff(features.start)).tolist()
+        }
+
+
+class _Parts:
+    """The parts of a treebank, gone through twice. A few keep features for the second time."""
+
+    def __init__(self, examples: Examples, names: Sequence[str]) -> None:
+        self.examples, self._names = examples, names
+        self._kept = list(self._made()) if examples.forest.n_nodes <= KEPT_NODES else None
+
+    def __iter__(self) -> Iterator[_Part]:
+        return self._made() if self._kept is None else iter(self._kept)
+
+    def _made(self) -> Iterator[_Part]:
+        return (_Part(shard, self._names) for shard in shards_of(self.examples))
+
+
 Symbols = dict[int, Cooccurrence]
 
 
-def _counted(shard: Shard, names: Sequence[str], group_of: Ints) -> list[Symbols]:
-    """Count the features of a shard's examples, in groups of symbols."""
-    features = Features.of(Context(shard.examples), names)
+def _counted(part: _Part, group_of: Ints) -> list[Symbols]:
+    """Count the features of a part's examples, in groups of symbols."""
     groups: list[Symbols] = [{} for _ in range(GROUPS)]
-    for a in np.flatnonzero(np.diff(features.start)).tolist():
-        groups[group_of[a]][a] = Cooccurrence.of(features.inside(a), features.outside(a))
+    for a, (_, inside, outside) in part.sides.items():
+        groups[group_of[a]][a] = Cooccurrence.of(inside, outside)
     return groups
 
 
@@ -301,8 +331,10 @@ def _direction(together: Cooccurrence, a: int, config: SpectralConfig, seed: int
     """Decompose Ω^a = (1/M_a) Σ φψᵀ of scaled features."""
     sides = (together.inside, together.outside)
     scales = [_scale(side, together.examples, config, [seed, a, k]) for k, side in enumerate(sides)]
-    rows = scipy.sparse.diags_array(scales[0] / max(together.examples, 1))
-    omega = (rows @ together.pairs @ scipy.sparse.diags_array(scales[1])).tocsr()
+    pairs = together.pairs
+    by_row = np.repeat(scales[0] / max(together.examples, 1), np.diff(pairs.indptr))
+    data = by_row * pairs.data * scales[1][pairs.indices]
+    omega = scipy.sparse.csr_array((data, pairs.indices, pairs.indptr), shape=pairs.shape)
     u, sigma, v = _decomposed(omega, config.states)
     kept = int((sigma > config.least_singular_value * sigma.max(initial=0)).sum())
     if kept == 0:
@@ -330,20 +362,15 @@ def _facts(group: Directions) -> dict[int, tuple[int, Doubles]]:
     return {a: (direction.states, direction.sigma) for a, direction in group.items()}
 
 
-def _projected(
-    shard: Shard, names: Sequence[str], states: Ints, groups: Sequence[Directions]
-) -> Projection:
-    """Compute Y and Z of a shard's nodes."""
-    features = Features.of(Context(shard.examples), names)
-    symbol = shard.examples.forest.symbol
+def _projected(part: _Part, states: Ints, groups: Sequence[Directions]) -> Projection:
+    """Compute Y and Z of a part's nodes."""
+    symbol = part.shard.examples.forest.symbol
     width = int(states.max(initial=1))
     inside, outside = (np.zeros((len(symbol), width), np.float32) for _ in range(2))
-    for group in groups:
-        for a, direction in group.items():
-            nodes = features.nodes[features.start[a] : features.start[a + 1]]
-            if len(nodes):
-                direction.project(features.inside(a), 0, nodes, inside)
-                direction.project(features.outside(a), 1, nodes, outside)
+    directions = {a: direction for group in groups for a, direction in group.items()}
+    for a, (nodes, phi, psi) in part.sides.items():
+        directions[a].project(phi, 0, nodes, inside)
+        directions[a].project(psi, 1, nodes, outside)
     return Projection(symbol, states, inside, outside)
 
 
@@ -357,10 +384,8 @@ def _add_rows(rows: Singles, places: Longs, feature: Ints, nodes: Longs, result:
                 result[nodes[e], i] += rows[row, i]
 
 
-def _sums(
-    shard: Shard, names: Sequence[str], states: Ints, groups: Sequence[Directions]
-) -> list[Sums]:
-    return [Sums.of(shard, _projected(shard, names, states, groups))]
+def _sums(part: _Part, states: Ints, groups: Sequence[Directions]) -> list[Sums]:
+    return [Sums.of(part.shard, _projected(part, states, groups))]
 
 
 def _decomposed(omega: scipy.sparse.csr_array, states: int) -> tuple[Doubles, Doubles, Doubles]:
