@@ -6,7 +6,9 @@ import os
 import signal
 import sys
 import threading
+from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
 from multiprocessing.context import SpawnContext, SpawnProcess
 from types import ModuleType
 
@@ -22,12 +24,21 @@ def processes(count: int) -> ProcessPoolExecutor:
     forked child inherits. It is not "forkserver", because its workers are not counted among our
     children when a stage is measured.
     """
-    # This starts Python's tracker of semaphores. It lets Ctrl-C through, and would write a warning
-    # when it removes those of a command that Ctrl-C has ended.
+    with _tracked():
+        return ProcessPoolExecutor(count, WithoutMain(), initializer=end_with_parent)
+
+
+@contextmanager
+def _tracked() -> Iterator[None]:
+    """Start Python's tracker of semaphores, as every first process does, without its side effects.
+
+    It lets Ctrl-C through where a command holds it back, and would write a warning when it removes
+    the semaphores of a command that Ctrl-C has ended.
+    """
     held_back = signal.pthread_sigmask(signal.SIG_BLOCK, ())
     sys.warnoptions.append(_QUIETLY)
     try:
-        return ProcessPoolExecutor(count, WithoutMain(), initializer=end_with_parent)
+        yield
     finally:
         sys.warnoptions.remove(_QUIETLY)
         signal.pthread_sigmask(signal.SIG_SETMASK, held_back)
@@ -43,7 +54,8 @@ class _Worker(SpawnProcess):
         main = sys.modules["__main__"]
         sys.modules["__main__"] = ModuleType("__main__")
         try:
-            super().start()
+            with _tracked():
+                super().start()
         finally:
             sys.modules["__main__"] = main
 
