@@ -530,6 +530,7 @@ _ROW = re.compile(r"(?:[!?]{2,}+|\.{2,}+|-{2,}+)\Z")
 _CODE = re.compile(r"`([^`\s]+)`\Z")
 _ENTITIES = {"&amp;": "&", "&lt;": "<", "&gt;": ">", "&quot;": '"', "&apos;": "'", "&#39;": "'"}
 _QUOTES = frozenset({"``", "''"})
+_STRAIGHT = frozenset({'"', "'"})
 # The tags of quotation marks, and if they open a quotation.
 _TURNS = {"``": True, "''": False}
 _BEFORE_OPENING = frozenset("([{<-–—/\"'`")
@@ -542,16 +543,21 @@ def penn_forms(words: Sequence[str], tags: Sequence[str] | None = None) -> tuple
     close in turn. Words that are in Penn form already stay as they are.
     """
     turns = (None for _ in words) if tags is None else (_TURNS.get(tag) for tag in tags)
-    return tuple(_forms(words, turns))
+    return _forms(words, turns)
 
 
-def _forms(words: Iterable[str], turns: Iterable[bool | None]) -> Iterator[str]:
-    """Yield the forms of the words of one sentence; `turns` says for each if it opens a
-    quotation.
+def _forms(words: Iterable[str], turns: Iterable[bool | None]) -> tuple[str, ...]:
+    """Return the forms of the words of one sentence; `turns` says of each if it opens a quotation,
+    and is looked at where there is a straight mark.
     """
+    forms = tuple(map(_form, words))
+    return forms if _STRAIGHT.isdisjoint(forms) else tuple(_turned(forms, turns))
+
+
+def _turned(forms: Iterable[str], turns: Iterable[bool | None]) -> Iterator[str]:
+    """Yield the forms with straight quotation marks turned the way they open or close."""
     is_open = False
-    for word, turn in zip(words, turns, strict=True):
-        form = _form(word)
+    for form, turn in zip(forms, turns, strict=True):
         if form == '"':
             form = "``" if (not is_open if turn is None else turn) else "''"
         elif form == "'" and turn:

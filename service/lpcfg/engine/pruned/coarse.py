@@ -34,7 +34,7 @@ class Thresholds:
 
     def wider(self, times: int) -> "Thresholds":
         """Lower the estimate for another try, after so many charts without an analysis."""
-        return replace(self, estimate=self.estimate * WIDER**times)
+        return replace(self, estimate=self.estimate * WIDER**times) if times else self
 
 
 TRIES, WIDER = 3, 1e-2

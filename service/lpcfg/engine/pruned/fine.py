@@ -139,7 +139,7 @@ def posteriors(pruned: Pruned, members: Sequence[Member]) -> Posteriors:
             pruned.chart, pruned.item, pruned.edge, tables, pruned.length
         )
         # Tables with numbers far apart may overflow; such a member has no say in this sentence.
-        if total != 0.0 and math.isfinite(total) and _all_finite(of_item, of_edge):
+        if total != 0.0 and math.isfinite(total + of_item.sum() + of_edge.sum()):
             totals.append((total, exponent, weight))
             ratio += weight * of_item
             vote = weight / max(1.0, float(np.abs(of_item).max()))
@@ -172,10 +172,6 @@ def tree_ratio(chart: kernels.Chart, members: Sequence[Member], n: int) -> tuple
         ratios.append((found.total, found.exponent, weight))
     finite = [one for one in ratios if math.isfinite(one[0])]
     return _mean(finite) if finite else (1, 0.0)
-
-
-def _all_finite(*arrays: Doubles) -> bool:
-    return all(np.isfinite(array).all() for array in arrays)
 
 
 def _mean(ratios: Sequence[tuple[float, int, float]]) -> tuple[int, float]:
