@@ -571,7 +571,7 @@ def _in_context(
     return start, symbol[:emitted].copy(), entry[:emitted].copy(), weights[:emitted].copy()
 
 
-@compiled(helper=True)
+@compiled(helper=True, inline="always")
 def _count(x: int, occurrences: int, counts: _Counts, seen: Doubles, of_tag: Doubles) -> Any:
     """Count the word's occurrences in all, under every symbol, and with every tag."""
     seen[:] = 0.0
@@ -590,7 +590,7 @@ def _count(x: int, occurrences: int, counts: _Counts, seen: Doubles, of_tag: Dou
     return trust * tokens
 
 
-@compiled(helper=True)
+@compiled(helper=True, inline="always")
 def _tag_share(
     score: Singles, of_tag: Doubles, signature_share: Singles, gamma: float, given: int
 ) -> Any:

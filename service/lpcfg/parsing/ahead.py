@@ -1,20 +1,21 @@
 """Compile kernels in two processes where none are kept yet: one half each, in half the time.
 
 Numba compiles under one lock, so threads would not help. The process that parses its first sentence
-compiles the kernels for charts and tensors, and a second process those that rescore and read them.
+compiles the kernels that build charts and run the tensors over them, and a second process those
+that prune, rescore and read charts.
 """
 
 import multiprocessing
 import signal
 from collections.abc import Callable
+from contextlib import suppress
 from multiprocessing.process import BaseProcess
 
 import numpy as np
 
 from lpcfg.cores import cores
-from lpcfg.engine.pruned.coarse import Pruned
 from lpcfg.engine.pruned.kernels import Chart
-from lpcfg.grammar.tables import Grammar
+from lpcfg.grammar.tables import Tables
 from lpcfg.processes import WithoutMain, end_with_parent
 
 LONGEST_WAIT = 60.0
@@ -46,15 +47,16 @@ class SecondProcess:
 def _alone(work: Callable[[], None]) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # it ends with its parent, without a word
     end_with_parent()
-    work()
+    with suppress(Exception):  # what fails here is done, and told, by the process beside
+        work()
 
 
-def two_words(grammar: Grammar) -> Pruned:
+def two_words(tables: Tables) -> Chart:
     """Return the chart of two words below one rule, with which kernels can be called."""
-    is_tag = grammar.rules[:, 1:] >= grammar.n_internal
-    rule = int(is_tag.all(axis=1).argmax())
-    parent, left, right = grammar.rules[rule]
-    chart = Chart(
+    rules, is_tag = tables.grammar.rules, tables.grammar.rules[:, 1:] >= tables.grammar.n_internal
+    rule = int(np.where(is_tag.all(axis=1), tables.c_one[rules[:, 0]], 0.0).argmax())
+    parent, left, right = rules[rule]
+    return Chart(
         symbol=np.array([left, right, parent], np.int32),
         start=np.array([0, 1, 0], np.int32),
         end=np.array([1, 2, 2], np.int32),
@@ -66,4 +68,3 @@ def two_words(grammar: Grammar) -> Pruned:
         right=np.array([1], np.int32),
         value=np.ones(1),
     )
-    return Pruned(2, chart, np.ones(3), np.ones(1), 0.0, 0.0)

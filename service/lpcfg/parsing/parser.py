@@ -6,6 +6,7 @@ partial analyses, with the status `partial`.
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -15,7 +16,7 @@ import numpy as np
 
 from lpcfg.cancel import Stop
 from lpcfg.collector import collector_paused
-from lpcfg.compiled import was_missing
+from lpcfg.compiled import when_compiling
 from lpcfg.engine.pruned import decode, fine
 from lpcfg.engine.pruned.coarse import (
     TRIES,
@@ -29,7 +30,6 @@ from lpcfg.engine.pruned.coarse import (
 from lpcfg.engine.pruned.decode import Derivation
 from lpcfg.engine.pruned.fine import Posteriors
 from lpcfg.engine.pruned.kernels import Chart
-from lpcfg.engine.pruned.lanes import in_blocks
 from lpcfg.engine.rescoring.layer import Layer, Rescorer
 from lpcfg.errors import InputError
 from lpcfg.grammar.lexicon import Emitter, Lexicon
@@ -220,10 +220,10 @@ class Parser:
             model = from_bundle(stored)
             stored.let_go()
             kept = model if rescore else replace(model, rescoring=None)
-            made = cls(kept, reference=stored.reference)
+            in_two = kept.rescoring is not None  # else there is too little left for another process
+            with when_compiling(_compile_beside) if in_two else nullcontext():
+                made = cls(kept, reference=stored.reference)
         stored.let_go()
-        if kept.rescoring is not None and was_missing(in_blocks):  # the first kernel of all
-            _second_process.begin(_compile_the_rest)
         return made
 
     def parse(
@@ -628,11 +628,17 @@ def _limits(constraints: Sequence[Constraint], labels: Labels, n: int) -> Limits
     return limits
 
 
+def _compile_beside() -> None:
+    _second_process.begin(_compile_the_rest)
+
+
 def _compile_the_rest() -> None:
-    """Compile the kernels that rescore and read a chart, for models like the default one."""
-    parser, words = Parser.load("en", default_store()), ("the", "cat")
-    model = parser.model
+    """Compile the kernels that prune, rescore and read a chart, for models like the default one."""
+    parser = Parser.load("en", default_store())
+    model, words, chart = parser.model, ("the", "cat"), two_words(parser.model.coarse)
     own = model.grammar, model.coarse, model.context, model.lexicon
     stage = _Stage(*own, (), model.rescoring)  # so the members' kernels are not called
-    charted = _Charted(stage, two_words(model.grammar), words)
-    parser._reading(Sentence(words), charted, Options(), Stop()).analysis()
+    pruned = stage.coarse.pruned(chart, Thresholds(), len(words), np.zeros(len(words), np.int64))
+    if pruned is not None:
+        charted = _Charted(stage, pruned, words)
+        parser._reading(Sentence(words), charted, Options(), Stop()).analysis()

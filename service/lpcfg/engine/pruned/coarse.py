@@ -15,7 +15,7 @@ import numpy as np
 from lpcfg.cancel import Stop
 from lpcfg.engine.pruned import kernels
 from lpcfg.engine.pruned.kernels import Bounds, Chart, Rules, Words
-from lpcfg.grammar.tables import Bools, Doubles, Emissions, Ints, Tables, frozen
+from lpcfg.grammar.tables import Bools, Doubles, Emissions, Ints, Longs, Tables, frozen
 
 
 @dataclass(frozen=True)
@@ -131,20 +131,28 @@ class Coarse:
             bounds = limits.bounds(thresholds.wider(attempt), stop)
             chart = kernels.build_chart(self._rules, words, left, right, bounds)
             stop.check()
-            total, item, edge = kernels.coarse_posteriors(chart, self._rules.root, n)
-            if 0.0 < total < math.inf:
-                smaller, item, edge = kernels.prune(
-                    chart, item, edge, thresholds.item, thresholds.edge, n
-                )
-                if len(smaller.symbol):
-                    taken_out = float(exponent.sum()) * math.log(2.0)
-                    log = math.log(total) + taken_out
-                    return Pruned(n, smaller, item, edge, taken_out, log)
+            if (pruned := self.pruned(chart, thresholds, n, exponent)) is not None:
+                return pruned
             outlook = left[chart.start, chart.symbol] * right[chart.end, chart.symbol]
             unfinished = Unfinished(n, chart, np.minimum(outlook * chart.inside, 1.0), attempt)
             if unfinished.is_crowded:
                 break
         return unfinished
+
+    def pruned(
+        self, chart: Chart, thresholds: Thresholds, n: int, exponent: Longs
+    ) -> Pruned | None:
+        """Remove unlikely items and edges from a chart over n words, whose weights were divided by
+        powers of two with these exponents. Return None if no analysis is left.
+        """
+        total, item, edge = kernels.coarse_posteriors(chart, self._rules.root, n)
+        if not 0.0 < total < math.inf:
+            return None
+        smaller, item, edge = kernels.prune(chart, item, edge, thresholds.item, thresholds.edge, n)
+        if not len(smaller.symbol):
+            return None
+        taken_out = float(exponent.sum()) * math.log(2.0)
+        return Pruned(n, smaller, item, edge, taken_out, math.log(total) + taken_out)
 
     def log_rules(self, chart: Chart) -> Doubles:
         """Compute log q of the rule of every edge."""

@@ -255,7 +255,7 @@ def _room(array: Numbers, size: int) -> Numbers:
     return larger
 
 
-@compiled(helper=True)
+@compiled(helper=True, inline="always")
 def _in_singles(table: Doubles) -> Singles:
     """Round the rows of a table to float32, each filled up to full blocks."""
     width = lanes.padded(table.shape[1])
@@ -415,7 +415,7 @@ def _edges_above(
     return n_found, edges
 
 
-@compiled(helper=True)
+@compiled(helper=True, inline="always")
 def _with_room(chart: Chart, items: int, edges: int) -> Chart:
     """Return the chart, or a copy with room for so many items and edges."""
     symbol = _room(chart.symbol, items)
@@ -749,7 +749,7 @@ def fine_inside(chart: Chart, item_posterior: Doubles, fine: Fine, n: int) -> In
     return Inside(total, exponent, at, term_at, alpha, up, of_left, of_right)
 
 
-@compiled(helper=True)
+@compiled(helper=True, inline="always")
 def _at_roots(
     chart: Chart,
     item_posterior: Doubles,
@@ -860,10 +860,9 @@ def best_tree(chart: Chart, item_score: Doubles, edge_score: Doubles) -> tuple[D
     `item_score` counts at items over one word; the edge of such an item is -1.
     """
     items = len(chart.symbol)
-    best, back = np.full(items, -np.inf), np.full(items, -1, np.int64)
+    best, back = np.empty(items), np.empty(items, np.int64)
     for t in range(items):
-        if chart.entry[t] >= 0:
-            best[t] = item_score[t]
+        best[t], back[t] = item_score[t] if chart.entry[t] >= 0 else -np.inf, -1
         for e in range(chart.edge_start[t], chart.edge_start[t + 1]):
             total = edge_score[e] + best[chart.left[e]] + best[chart.right[e]]
             if total > best[t]:

@@ -41,7 +41,7 @@ def view(chart: Chart, item: Doubles, edge: Doubles, heads: Heads, n: int) -> Vi
     return View(find_heads(chart, back, heads), chart.symbol[leaves], of_edge, of_root)
 
 
-@compiled(helper=True)
+@compiled(helper=True, inline="always")
 def find_heads(chart: Chart, back: Longs, heads: Heads) -> Ints:
     """Return the head word of every item, in its best derivation, whose edges are `back`."""
     items = len(chart.symbol)
@@ -61,7 +61,7 @@ def find_heads(chart: Chart, back: Longs, heads: Heads) -> Ints:
     return head
 
 
-@compiled(helper=True)
+@compiled(helper=True, inline="always")
 def leaves_of(chart: Chart, back: Longs, root: int, n: int) -> Ints:
     """Return the item over every word in the best derivation below a root."""
     leaf, stack = np.empty(n, np.int32), np.empty(len(chart.symbol) + 1, np.int32)
@@ -78,7 +78,7 @@ def leaves_of(chart: Chart, back: Longs, root: int, n: int) -> Ints:
     return leaf
 
 
-@compiled(helper=True)
+@compiled(helper=True, inline="always")
 def base_scores(chart: Chart, item: Doubles, edge: Doubles, n: int) -> tuple[Singles, Singles]:
     """Compute log of an edge's posterior over that of the item above, and of a root's posterior."""
     of_edge, of_root = np.empty(len(edge), np.float32), np.zeros(len(item), np.float32)

@@ -75,7 +75,7 @@ def _slots(numbers: Longs, label: int, mask: int, out: Longs, count: int) -> Non
         out[f] = (x >> 32) & mask
 
 
-@compiled(helper=True, borrows=True)
+@compiled(helper=True, borrows=True, inline="always")
 def _cell(codes: Longs, i: int, k: int, out: Longs) -> None:
     """Return the features that all items over [i, k), more words than one, have in common."""
     word, tag, suffix = codes[WORD], codes[TAG], codes[SUFFIX]
@@ -105,7 +105,7 @@ def _cell(codes: Longs, i: int, k: int, out: Longs) -> None:
     out[21] = key[21]  # the marked label's own, which is put in by `_item`
 
 
-@compiled(helper=True, borrows=True)
+@compiled(helper=True, borrows=True, inline="always")
 def _head(codes: Longs, i: int, k: int, head: int, out: Longs) -> None:
     """Return the features of an item's head."""
     word, tag = codes[WORD], codes[TAG]
@@ -120,7 +120,7 @@ def _head(codes: Longs, i: int, k: int, head: int, out: Longs) -> None:
     out[28] = key[28] + word[at] * _P + tag[before] * _Q + tag[after] * _R
 
 
-@compiled(helper=True, borrows=True)
+@compiled(helper=True, borrows=True, inline="always")
 def _over_word(codes: Longs, i: int, out: Longs) -> None:
     """Return the features that all items over one word have in common."""
     word, tag, suffix = codes[WORD], codes[TAG], codes[SUFFIX]
@@ -148,7 +148,7 @@ def _over_word(codes: Longs, i: int, out: Longs) -> None:
     out[20] = key[20] + word[at] * _P + tag[at - 1] * _Q + tag[at + 1] * _R
 
 
-@compiled(helper=True, borrows=True)
+@compiled(helper=True, borrows=True, inline="always")
 def _edge(
     codes: Longs,
     span: tuple[int, int, int],
@@ -197,7 +197,7 @@ def _edge(
     out[26] = own + key[26] + word[left] * _P + word[right] * _Q + word[y] * _R
 
 
-@compiled(helper=True, borrows=True)
+@compiled(helper=True, borrows=True, inline="always")
 def _own_item(codes: Longs, i: int, k: int, head: int, out: Longs) -> None:
     """Write an item's features of its sentence's kind of text."""
     word, tag, own = codes[WORD], codes[TAG], codes[DOMAIN, 0]
@@ -213,7 +213,7 @@ def _own_item(codes: Longs, i: int, k: int, head: int, out: Longs) -> None:
     out[7] = own + key[7] + word[head + PAD] * _P
 
 
-@compiled(helper=True, borrows=True)
+@compiled(helper=True, borrows=True, inline="always")
 def _own_word(codes: Longs, i: int, out: Longs) -> None:
     """Write the features of a word's kind of text."""
     word, tag, own, at = codes[WORD], codes[TAG], codes[DOMAIN, 0], i + PAD
@@ -225,7 +225,7 @@ def _own_word(codes: Longs, i: int, out: Longs) -> None:
     out[4] = own + key[4] + tag[at - 1] * _P + tag[at + 1] * _Q
 
 
-@compiled(helper=True, borrows=True)
+@compiled(helper=True, borrows=True, inline="always")
 def _own_edge(codes: Longs, span: tuple[int, int, int], heads: tuple[int, int], out: Longs) -> None:
     """Write an edge's features of its sentence's kind of text."""
     tag, own = codes[TAG], codes[DOMAIN, 0]
