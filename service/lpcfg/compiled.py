@@ -32,7 +32,7 @@ def compiled(
     Numba then does not count references to them, a fourth of the time of small functions called in
     loops.
 
-    A helper of one caller may have `inline="always"`, and is compiled as a part of it, which saves a
+    A helper of one caller may have `inline="always"`, and is compiled as a part of it: this saves a
     tenth of a second. In the loops of a kernel that does not borrow, references would be counted
     again: a sixth of the time of `build_chart`.
     """
