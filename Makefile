@@ -88,15 +88,15 @@ browser:  ## the Chromium that the tests of the web page drive
 	  echo "installing chromium from the system's packages"; \
 	  as_root=$$([ "$$(id -u)" = 0 ] || echo sudo); \
 	  $$as_root apt-get update -qq && \
-	  $$as_root apt-get install -qq --yes --no-install-recommends chromium >/dev/null; } || \
+	  $$as_root apt-get install -o DPkg::Lock::Timeout=300 -qq --yes --no-install-recommends chromium >/dev/null; } || \
 	  echo "no chromium: tests of the web page will be skipped (in CI: fail); install it with your system's packages"
 
-promtool:  ## the tool that tests of alerts run
+promtool: | browser  ## the tool that tests of alerts run
 	@command -v promtool >/dev/null || { \
 	  echo "installing promtool from the system's packages"; \
 	  as_root=$$([ "$$(id -u)" = 0 ] || echo sudo); \
 	  $$as_root apt-get update -qq && \
-	  $$as_root apt-get install -qq --yes --no-install-recommends prometheus >/dev/null; } || \
+	  $$as_root apt-get install -o DPkg::Lock::Timeout=300 -qq --yes --no-install-recommends prometheus >/dev/null; } || \
 	  echo "no promtool: tests of alerts will be skipped (in CI: fail); install Prometheus"
 
 clients: $(CLIENTS_STAMP)  ## others' clients of the service, in an environment of their own

@@ -48,10 +48,23 @@ def die() -> None:
     os._exit(1)
 
 
-def test_a_second_process_that_dies_is_not_waited_for() -> None:
+def test_a_second_process_that_dies_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lpcfg.parsing.ahead.cores", lambda: 2)
     second = SecondProcess()
     second.begin(die)
     assert second.process is not None
+    second.wait()
+    assert second.process is None
+
+
+def test_without_room_for_a_process_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(self: object) -> None:
+        raise BlockingIOError(11, "Resource temporarily unavailable")
+
+    monkeypatch.setattr("lpcfg.parsing.ahead.cores", lambda: 2)
+    monkeypatch.setattr("lpcfg.processes.WithoutMain.Process.start", fail)
+    second = SecondProcess()
+    second.begin(die)
     second.wait()
     assert second.process is None
 

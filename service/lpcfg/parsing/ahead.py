@@ -34,8 +34,10 @@ class SecondProcess:
         if self._begun or cores() < 2 or multiprocessing.parent_process() is not None:
             return
         self._begun = True
-        self.process = WithoutMain().Process(target=_alone, args=(work,), daemon=True)
-        self.process.start()
+        process = WithoutMain().Process(target=_alone, args=(work,), daemon=True)
+        with suppress(OSError):  # no memory for it, or too many processes: this one does it all
+            process.start()
+            self.process = process
 
     def wait(self) -> None:
         """Wait for the end of the process, if there is one. What it left is compiled here."""
