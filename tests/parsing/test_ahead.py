@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -58,11 +59,9 @@ def test_a_second_process_that_dies_is_not_waited_for(monkeypatch: pytest.Monkey
 
 
 def test_without_room_for_a_process_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(self: object) -> None:
-        raise BlockingIOError(11, "Resource temporarily unavailable")
-
     monkeypatch.setattr("lpcfg.parsing.ahead.cores", lambda: 2)
-    monkeypatch.setattr("lpcfg.processes.WithoutMain.Process.start", fail)
+    start = Mock(side_effect=BlockingIOError(11, "Resource temporarily unavailable"))
+    monkeypatch.setattr("lpcfg.processes.WithoutMain.Process.start", start)
     second = SecondProcess()
     second.begin(die)
     second.wait()
