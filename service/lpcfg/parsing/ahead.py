@@ -5,18 +5,19 @@ compiles the kernels that build charts and run the tensors over them, and a seco
 that prune, rescore and read charts.
 """
 
-import multiprocessing
 import signal
 from collections.abc import Callable
 from contextlib import suppress
-from multiprocessing.process import BaseProcess
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from lpcfg.cores import cores
 from lpcfg.engine.pruned.kernels import Chart
 from lpcfg.grammar.tables import Tables
-from lpcfg.processes import WithoutMain, end_with_parent
+
+if TYPE_CHECKING:
+    from multiprocessing.process import BaseProcess
 
 LONGEST_WAIT = 60.0
 """Seconds to wait for the second process; it takes 10."""
@@ -31,7 +32,12 @@ class SecondProcess:
 
     def begin(self, work: Callable[[], None]) -> None:
         """Start the process, once, unless there is no core for it, or this is a worker itself."""
-        if self._begun or cores() < 2 or multiprocessing.parent_process() is not None:
+        # not imported before, because most processes find their kernels compiled
+        from multiprocessing import parent_process
+
+        from lpcfg.processes import WithoutMain
+
+        if self._begun or cores() < 2 or parent_process() is not None:
             return
         self._begun = True
         process = WithoutMain().Process(target=_alone, args=(work,), daemon=True)
@@ -47,6 +53,8 @@ class SecondProcess:
 
 
 def _alone(work: Callable[[], None]) -> None:
+    from lpcfg.processes import end_with_parent
+
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # it ends with its parent, without a word
     end_with_parent()
     with suppress(Exception):  # what fails here is done, and told, by the process beside
