@@ -4,11 +4,13 @@ import asyncio
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from unittest.mock import Mock
 
 import httpx
 import pytest
 from fastapi.testclient import TestClient
 
+from lpcfg import compiled
 from lpcfg.client import AsyncClient, Client
 from lpcfg.dependencies import conllu
 from lpcfg.dependencies.model import to_bundle
@@ -17,7 +19,9 @@ from lpcfg.errors import StoreError
 from lpcfg.models.store.versions import publish
 from lpcfg.protocol.schemas import DependenciesResponse, DependencyBatchLine
 from lpcfg.settings import Settings
+from lpcfg.web import served
 from lpcfg.web.app import create_app
+from lpcfg.web.served import Models
 from tests.dependencies import small
 from tests.web.conftest import Serve
 
@@ -50,6 +54,26 @@ def test_answers_are_the_parsers(client: TestClient, dep: DependencyParser) -> N
     assert [token.probability for token in first.tokens] == pytest.approx(found.probabilities)
     assert first.log_probability == pytest.approx(found.log_probability)
     assert [(token.start, token.end) for token in second.tokens] == [(0, 2), (2, 3)]
+
+
+def test_a_first_start_compiles_dependencies_in_another_process(
+    store: Path, dep: DependencyParser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    beside = Mock()
+
+    def compile_one(parser: object) -> None:
+        del parser
+        for do in compiled._to_do:
+            do()
+
+    monkeypatch.setattr(served, "SecondProcess", lambda: beside)
+    monkeypatch.setattr(served, "_warm", compile_one)
+    models = Models(["small"], str(store), "dep")
+    asyncio.run(models.load())
+    models.close()
+    assert [name for name, *_ in beside.method_calls] == ["begin", "wait"]
+    work = beside.begin.call_args.args[0]
+    assert work().reference == dep.reference
 
 
 def test_text_is_split_and_a_sentence_without_tokens_has_failed(client: TestClient) -> None:

@@ -24,13 +24,13 @@ LONGEST_WAIT = 60.0
 
 
 class SecondProcess:
-    """A process beside this one, which compiles what is needed later. There is one at most."""
+    """A process beside this one, which compiles what is needed later. It is begun once at most."""
 
     def __init__(self) -> None:
         self.process: BaseProcess | None = None
         self._begun = False
 
-    def begin(self, work: Callable[[], None]) -> None:
+    def begin(self, work: Callable[[], object]) -> None:
         """Start the process, once, unless there is no core for it, or this is a worker itself."""
         # not imported before, because most processes find their kernels compiled
         from multiprocessing import parent_process
@@ -52,7 +52,7 @@ class SecondProcess:
             self.process = None
 
 
-def _alone(work: Callable[[], None]) -> None:
+def _alone(work: Callable[[], object]) -> None:
     from lpcfg.processes import end_with_parent
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # it ends with its parent, without a word

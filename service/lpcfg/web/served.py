@@ -11,10 +11,12 @@ from typing import Any, Generic, Literal, Protocol, TypeVar, cast
 
 import structlog
 
+from lpcfg.compiled import when_compiling
 from lpcfg.dependencies.parser import DependencyParser
 from lpcfg.engine.pruned.decode import OBJECTIVES
 from lpcfg.errors import InputError, SettingsError, StoreError
 from lpcfg.models.store.versions import Reference, Stored, load, locate, resolve, versions
+from lpcfg.parsing.ahead import SecondProcess
 from lpcfg.parsing.parser import Parser
 from lpcfg.parsing.readout import Labels
 from lpcfg.parsing.results import Options, Sentence
@@ -172,9 +174,12 @@ class Models:
         self._last: Future[Any] | None = None
 
     @property
+    def _others(self) -> list[Slot[Any]]:
+        return [slot for slot in (self._dependencies, self._tagger) if slot is not None]
+
+    @property
     def _all(self) -> list[Slot[Any]]:
-        others = (self._dependencies, self._tagger)
-        return [*self._slots.values(), *(slot for slot in others if slot is not None)]
+        return [*self._slots.values(), *self._others]
 
     @property
     def ready(self) -> bool:
@@ -205,9 +210,21 @@ class Models:
         return await asyncio.wrap_future(running)
 
     async def load(self, *, fall_back: bool = True) -> None:
-        """Load every model."""
-        for slot in self._all:
-            await self.run(partial(slot.start, fall_back=fall_back))
+        """Load every model. At a first start, another process compiles the dependency model's
+        kernels meanwhile.
+        """
+        beside, dependencies = SecondProcess(), self._dependencies
+
+        def begin() -> None:
+            if dependencies is not None:
+                beside.begin(partial(_load_dependencies, dependencies.name, dependencies.store))
+
+        with when_compiling(begin):
+            for slot in self._slots.values():
+                await self.run(partial(slot.start, fall_back=fall_back))
+        await self.run(beside.wait)
+        for other in self._others:
+            await self.run(partial(other.start, fall_back=fall_back))
         await self.run(_tidy)
 
     def close(self) -> None:
