@@ -21,7 +21,7 @@ PACKAGE = ROOT / "service" / "lpcfg"
 ROOMS = (
     {"errors", "collector", "stores", "cores"},
     {"compiled"},
-    {"cancel", "settings", "processes"},
+    {"cancel", "settings", "processes", "prefetch"},
     {"text"},
     {"trees"},
     {"grammar", "words"},

@@ -96,7 +96,9 @@ def lexicon() -> Lexicon:
 
 
 def test_an_unknown_spelling_has_the_tags_of_the_word_it_stands_for() -> None:
-    known = max(filter(str.isalpha, lexicon().words), key=lexicon().log_frequency)
+    known = max(
+        filter(str.isalpha, lexicon().words), key=lambda word: lexicon().log_frequency([word])
+    )
     spelled = known + known[-1] * 3
     assert spelled not in lexicon().word_ids
     x, occurrences = lexicon().known(spelled)

@@ -21,7 +21,7 @@ count(a → x) / count(a), and an unknown word has no preterminal.
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -217,12 +217,13 @@ class Lexicon:
         shares: list[float] = np.log(np.maximum(self.word_count, 1) / self.n_tokens).tolist()
         return shares
 
-    def log_frequency(self, word: str) -> float:
-        """Compute the log of a word's share of all words seen; an unknown word counts as one of
-        UNSEEN_WORDS words.
+    def log_frequency(self, words: Iterable[str]) -> float:
+        """Compute the log of these words' shares of all words seen, summed; an unknown word counts
+        as one of UNSEEN_WORDS words.
         """
-        x = self.word_ids.get(word)
-        return math.log(UNSEEN_WORDS / self.n_tokens) if x is None else self._log_frequencies[x]
+        shares, unknown = self._log_frequencies, math.log(UNSEEN_WORDS / self.n_tokens)
+        places = map(self.word_ids.get, words)
+        return sum([unknown if x is None else shares[x] for x in places])
 
     @cached_property
     def multiwords(self) -> frozenset[str]:

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from lpcfg.compiled import compiled
 from lpcfg.errors import GrammarError
 from lpcfg.grammar.tables import Doubles, Longs, Singles, frozen
+from lpcfg.prefetch import ask_for
 
 FREQUENT = 3
 """Words seen at least this often in training have features of their own."""
@@ -193,11 +194,17 @@ def scores(coded: Longs, weight: NDArray[np.int8], scale: Singles) -> Any:
     """Compute Σ_k W[row_k, t]: one row for every word of a sentence."""
     tags = weight.shape[1]
     result = np.zeros((len(coded), tags), np.float32)
-    rows = np.empty(templates_of(coded), np.int64)
-    for i in range(len(coded)):
-        feature_rows(coded, i, len(weight), rows)
-        for r in rows:
-            step = scale[r]
-            for t in range(tags):
-                result[i, t] += step * np.float32(weight[r, t])
+    rows = np.empty((2, templates_of(coded)), np.int64)
+    for i in range(len(coded) + 1):
+        if i < len(coded):
+            feature_rows(coded, i, len(weight), rows[i % 2])
+            for r in rows[i % 2]:  # they lie anywhere in megabytes
+                ask_for(scale, r)
+                ask_for(weight, r * tags)
+                ask_for(weight, r * tags + tags - 1)
+        if i > 0:
+            for r in rows[(i - 1) % 2]:
+                step = scale[r]
+                for t in range(tags):
+                    result[i - 1, t] += step * np.float32(weight[r, t])
     return result

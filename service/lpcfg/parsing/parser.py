@@ -414,8 +414,7 @@ class Parser:
         """Compute how much a sentence with this log p(sentence) surprises the model: see
         lpcfg.models.usual.
         """
-        log_frequency = self.model.lexicon.log_frequency
-        alone = sum(map(log_frequency, self._forms(sentence)))
+        alone = self.model.lexicon.log_frequency(self._forms(sentence))
         return (alone - 2 * log_probability) / len(sentence.tokens)
 
     def marginals(

@@ -114,7 +114,7 @@ class Labels:
         return symbols
 
     def trees(
-        self, chart: kernels.Chart, items: Sequence[int], words: Sequence[str]
+        self, chart: kernels.Chart, items: Sequence[int] | Longs, words: Sequence[str]
     ) -> tuple[Tree, ...]:
         """Build the trees of items in pre-order.
 
@@ -125,7 +125,7 @@ class Labels:
     def unfolded(
         self,
         chart: kernels.Chart,
-        items: Sequence[int],
+        items: Sequence[int] | Longs,
         words: Sequence[str],
         leaf: Callable[[str, str], T],
         node: Callable[[str, tuple[T, ...]], T],
@@ -133,7 +133,7 @@ class Labels:
         """Unfold chains and splice out intermediate symbols: make something of each tag and its
         word, and of each label and what was made below it.
         """
-        at = np.array(items)
+        at = np.asarray(items)
         left = iter(reversed(words))
         done: list[tuple[T, ...]] = []
         for symbol, is_word in zip(
@@ -178,12 +178,12 @@ class Answers:
     def tree(self, derivation: Derivation) -> Tree:
         """Build the derivation's tree."""
         words = as_words(self.sentence)
-        return self.labels.trees(self.posteriors.pruned.chart, derivation.items, words)[0]
+        return self.labels.trees(self.posteriors.pruned.chart, derivation.array, words)[0]
 
     def line(self, derivation: Derivation) -> str:
         """Write the derivation's tree in brackets, without building it."""
         words, chart = as_words(self.sentence), self.posteriors.pruned.chart
-        return self.labels.unfolded(chart, derivation.items, words, _leaf_line, _line)[0]
+        return self.labels.unfolded(chart, derivation.array, words, _leaf_line, _line)[0]
 
     def parse(self, derivation: Derivation) -> Parse:
         """Build the parse: tree, log p(tree), and the probability of every constituent."""
@@ -207,7 +207,7 @@ class Answers:
     def token_rows(self, derivation: Derivation) -> list[TokenRow]:
         """Return the same as plain rows."""
         chart, (begin, share) = self.posteriors.pruned.chart, self._shares
-        items = np.array(derivation.items)
+        items = derivation.array
         items = items[chart.entry[items] >= 0]
         symbols, last = chart.symbol[items], begin[items + 1] - 1
         # every word has one tag, so its tags' votes are divided by their sum
@@ -229,7 +229,7 @@ class Answers:
     def constituent_rows(self, derivation: Derivation) -> list[ConstituentRow]:
         """Return the constituents of the derivation's tree in pre-order."""
         chart, (begin, share) = self.posteriors.pruned.chart, self._shares
-        items = np.array(derivation.items)
+        items = derivation.array
         # a word's last label is its tag
         sizes = begin[items + 1] - begin[items] - (chart.entry[items] >= 0)
         items, sizes = items[sizes > 0], sizes[sizes > 0]
@@ -272,8 +272,8 @@ class Answers:
         """Compute p(tree | sentence); None where it is no probability."""
         found = self.posteriors
         if found.rescored:
-            chart, items = found.pruned.chart, np.array(derivation.items, np.int32)
-            return math.exp(derivation_log(chart, items, found.item, found.edge))
+            log = derivation_log(found.pruned.chart, derivation.array, found.item, found.edge)
+            return math.exp(log)
         share = log - found.log_probability
         sound = sign == found.sign and share <= ROUNDING
         return math.exp(min(share, 0.0)) if sound else None
@@ -281,7 +281,7 @@ class Answers:
     def _probability(self, derivation: Derivation) -> tuple[int, float]:
         """Compute p(tree) as sign and log."""
         pruned = self.posteriors.pruned
-        sign, log = self.probability(kernels.single_tree(pruned.chart, np.array(derivation.items)))
+        sign, log = self.probability(kernels.single_tree(pruned.chart, derivation.array))
         return sign, log + pruned.taken_out
 
 

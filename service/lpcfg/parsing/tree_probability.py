@@ -73,7 +73,7 @@ def log_share(tree: Chart, found: Posteriors) -> float:
     items = [place.get(span, -1) for span in asked]
     if min(items) < 0:
         return -math.inf
-    return float(derivation_log(chart, np.array(items, np.int32), found.item, found.edge))
+    return float(derivation_log(chart, np.array(items, np.int64), found.item, found.edge))
 
 
 def tree_chart(grammar: Grammar, stree: Tree, emissions: Emissions) -> Chart | Missing:

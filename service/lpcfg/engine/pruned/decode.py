@@ -19,6 +19,7 @@ those of the tensors alone by `max-rule`, as in the papers.
 import heapq
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -27,7 +28,7 @@ from lpcfg.engine.pruned import kernels
 from lpcfg.engine.pruned.coarse import Pruned, Unfinished
 from lpcfg.engine.pruned.fine import Posteriors
 from lpcfg.errors import InputError
-from lpcfg.grammar.tables import Doubles
+from lpcfg.grammar.tables import Doubles, Longs
 
 OBJECTIVES = ("max-rule", "max-marginal", "max-product", "max-spans")
 _BESIDE = 0.1  # the share of max-rule in max-spans
@@ -41,6 +42,11 @@ class Derivation:
 
     score: float
     items: tuple[int, ...]
+
+    @cached_property
+    def array(self) -> Longs:
+        """The items once more, for kernels."""
+        return np.array(self.items, np.int64)
 
 
 @dataclass(frozen=True, eq=False)

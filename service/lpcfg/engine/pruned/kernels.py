@@ -20,6 +20,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
+from lpcfg import prefetch
 from lpcfg.compiled import compiled
 from lpcfg.engine.pruned import lanes
 from lpcfg.engine.pruned.lanes import LANES
@@ -699,9 +700,9 @@ def _two_to(exponent: int) -> float:
 @compiled(helper=True, borrows=True)
 def _ask_for_terms(fine: Fine, r: int) -> None:
     """Ask for the terms of a rule that is used soon: most of them are in no cache."""
-    lanes.ask_for_all(fine.left, fine.left_start[r], fine.left_start[r + 1])
-    lanes.ask_for_all(fine.right, fine.right_start[r], fine.right_start[r + 1])
-    lanes.ask_for_all(fine.parent, fine.parent_start[r], fine.parent_start[r + 1])
+    prefetch.ask_for_all(fine.left, fine.left_start[r], fine.left_start[r + 1])
+    prefetch.ask_for_all(fine.right, fine.right_start[r], fine.right_start[r + 1])
+    prefetch.ask_for_all(fine.parent, fine.parent_start[r], fine.parent_start[r + 1])
 
 
 @compiled()

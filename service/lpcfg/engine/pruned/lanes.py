@@ -26,8 +26,6 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 LANES = 8
-LINE = 16
-"""Numbers in a line of the cache."""
 _SINGLE, _LONG, _LANE = ir.FloatType(), ir.IntType(64), ir.IntType(32)
 _VECTOR = ir.VectorType(_SINGLE, LANES)
 _NOTHING, _ZEROS = ir.Constant(_VECTOR, ir.Undefined), ir.Constant(_VECTOR, [0.0] * LANES)
@@ -119,19 +117,6 @@ def products(x: Singles, at: int, y: Singles, beside: int, blocks: int, out: Sin
     return result
 
 
-@compiled(borrows=True)
-def ask_for(table: Any, at: int) -> None:
-    """Ask the processor to bring table[at] near, because it is read soon. Nothing else changes."""
-    _ask_for(table, at)
-
-
-@compiled(borrows=True)
-def ask_for_all(table: Singles, start: int, end: int) -> None:
-    """Ask for table[start : end], a line of the cache at a time."""
-    for at in range(start, end, LINE):
-        _ask_for(table, at)
-
-
 # In the compiler's language -----------------------------------------------------------------------
 # Of these functions, Numba reads the names of the arguments, and `write` receives their values.
 # ruff: noqa: ARG001
@@ -215,22 +200,6 @@ _NEIGHBOURS = (
     (_places([0, 1, 2, 3, 8, 9, 10, 11]), _places([4, 5, 6, 7, 12, 13, 14, 15])),
 )
 """The places of two blocks whose sums make one block of the next round."""
-
-
-@in_place
-def _ask_for(_: Any, table: Any, at: Any) -> _Typed:
-    def write(context: Any, builder: Any, signature: Any, given: Any) -> Any:
-        of = _Writer(context, builder, signature, given)
-        table, at = of.given
-        byte = ir.IntType(8).as_pointer()
-        kind = ir.FunctionType(ir.VoidType(), [byte, _LANE, _LANE, _LANE])
-        prefetch = writing.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
-        place = builder.bitcast(builder.gep(table, [at]), byte)
-        # to be read, in the nearest cache, as data
-        builder.call(prefetch, [place, *(ir.Constant(_LANE, k) for k in (0, 3, 1))])
-        return context.get_dummy_value()
-
-    return types.void(table, _LONGS), write
 
 
 @in_place

@@ -140,7 +140,7 @@ def inside_outside(
 
 
 @compiled()
-def derivation_log(chart: Chart, chosen: Ints, item: Doubles, edge: Doubles) -> float:
+def derivation_log(chart: Chart, chosen: Longs, item: Doubles, edge: Doubles) -> float:
     """Compute log p(d | x) of a derivation from consistent posteriors: that of its root, times each
     edge's share of the item above it. It is −inf if an edge is missing, and never above 0.
     """
