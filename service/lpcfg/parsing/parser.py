@@ -633,11 +633,10 @@ def _compile_beside() -> None:
 
 def _compile_the_rest() -> None:
     """Compile the kernels that prune, rescore and read a chart, for models like the default one."""
-    parser = Parser.load("en", default_store())
-    model, words, chart = parser.model, ("the", "cat"), two_words(parser.model.coarse)
-    own = model.grammar, model.coarse, model.context, model.lexicon
-    stage = _Stage(*own, (), model.rescoring)  # so the members' kernels are not called
-    pruned = stage.coarse.pruned(chart, Thresholds(), len(words), np.zeros(len(words), np.int64))
+    model = from_bundle(load("en", default_store()))
+    parser = Parser(replace(model, members=(), weights=()))  # whose kernels are compiled elsewhere
+    words, chart, coarse = ("the", "cat"), two_words(model.coarse), parser._own.coarse
+    pruned = coarse.pruned(chart, Thresholds(), len(words), np.zeros(len(words), np.int64))
     if pruned is not None:
-        charted = _Charted(stage, pruned, words)
+        charted = _Charted(parser._own, pruned, words)
         parser._reading(Sentence(words), charted, Options(), Stop()).analysis()
