@@ -56,6 +56,27 @@ def test_kernels_are_loaded_without_linear_algebra_which_others_still_find() -> 
     assert said(f"{own}\n{others}").split() == ["False", "4.0"]
 
 
+OTHERS = """
+import lpcfg.compiled, numba
+lpcfg.compiled.import_numba()
+names = {}
+exec("def plus(x): return x + 1", names)
+
+@numba.jit(forceobj=True)
+def counted(n):
+    total = 0
+    for i in range(n):
+        total += i
+    return object(), total
+
+print(numba.njit(names["plus"])(1), counted(5)[1])
+"""
+
+
+def test_functions_without_a_module_and_lifted_loops_are_compiled() -> None:
+    assert said(OTHERS) == "2 10"
+
+
 def test_commands_are_listed_without_pydantic_and_kernels() -> None:
     code = "import sys, lpcfg.cli; print(sys.modules.keys() & {'pydantic', 'numba', 'scipy'})"
     assert said(code) == "set()"

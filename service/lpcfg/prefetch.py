@@ -29,13 +29,13 @@ writing: Any = cgutils
 
 @compiled(borrows=True)
 def ask_for(table: Any, at: int) -> None:
-    """Ask for the line of the cache that has element `at` of a table without gaps."""
+    """Ask for element `at` of a contiguous table, and what shares its line of the cache."""
     _ask_for(table, at)
 
 
 @compiled(borrows=True)
 def ask_for_all(table: Any, start: int, end: int) -> None:
-    """Ask for elements start : end of a table of float32."""
+    """Ask for elements start : end of a contiguous table of float32."""
     for at in range(start, end, LINE):
         _ask_for(table, at)
 

@@ -58,7 +58,7 @@ def test_a_second_process_that_dies_is_not_waited_for(monkeypatch: pytest.Monkey
     assert second.process is None
 
 
-def test_without_room_for_a_process_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_that_cannot_start_is_done_without(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("lpcfg.parsing.ahead.cores", lambda: 2)
     start = Mock(side_effect=BlockingIOError(11, "Resource temporarily unavailable"))
     monkeypatch.setattr("lpcfg.processes.WithoutMain.Process.start", start)

@@ -46,7 +46,9 @@ class SecondProcess:
             self.process = process
 
     def wait(self) -> None:
-        """Wait for the end of the process, if there is one. What it left is compiled here."""
+        """Wait for the end of the process, if there is one. What it has not compiled is compiled
+        here when it is called.
+        """
         if (process := self.process) is not None:  # several threads may wait
             process.join(LONGEST_WAIT)
             self.process = None
@@ -55,9 +57,9 @@ class SecondProcess:
 def _alone(work: Callable[[], object]) -> None:
     from lpcfg.processes import end_with_parent
 
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # it ends with its parent, without a word
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # it ends with its parent, and writes nothing
     end_with_parent()
-    with suppress(Exception):  # what fails here is done, and told, by the process beside
+    with suppress(Exception):  # the other process compiles it then, and tells what is wrong
         work()
 
 

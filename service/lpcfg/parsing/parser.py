@@ -294,9 +294,10 @@ class Parser:
         options: Options = Options(),  # noqa: B008 (frozen)
         stop: Stop | None = None,
     ) -> Reading | Analysis:
-        """Find the best derivations of a sentence, for callers that need no values of its answer.
+        """Find the best derivations of a sentence, for callers that write its JSON and need no
+        trees. Words that brackets cannot hold are the caller's to refuse.
 
-        What no chart spans is analysed at once. Wrong use raises as `analyse` does.
+        A sentence that no chart spans is analysed at once. Wrong use raises as `analyse` does.
         """
         _check_options(options)
         stop = stop or Stop()

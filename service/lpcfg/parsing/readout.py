@@ -181,7 +181,7 @@ class Answers:
         return self.labels.trees(self.posteriors.pruned.chart, derivation.array, words)[0]
 
     def line(self, derivation: Derivation) -> str:
-        """Write the derivation's tree in brackets, without building it."""
+        """Write the derivation's tree in brackets, without building or checking it."""
         words, chart = as_words(self.sentence), self.posteriors.pruned.chart
         return self.labels.unfolded(chart, derivation.array, words, _leaf_line, _line)[0]
 
@@ -287,7 +287,7 @@ class Answers:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Reading:
-    """The best derivations of one sentence, of which an Analysis is made, or JSON without one.
+    """The best derivations of one sentence, from which an Analysis is made, or JSON without one.
 
     `table` makes every label over every span.
     """

@@ -52,8 +52,8 @@ analysis in their first chart; with .5, one in a thousand and one in 250 have no
 
 
 _CROWD, _CROWD_OF_ALL = 200, 16_000
-"""Above this number of items that end at one word, the threshold for further items rises; in
-sentences of more than 80 words from the second number divided by the words on.
+"""Above this number of items that end at one word, the threshold for further items rises. In
+sentences of more than 80 words, it is the second number divided by the number of words.
 
 The threshold is multiplied by 256 at twice the number, by 256⁴ at three times, by 256⁹ at four
 times: estimates may be far above 1. Without this, lists of 250 species had 10,000 items that end at

@@ -16,23 +16,19 @@ import numpy as np
 
 from lpcfg.compiled import compiled, import_numba
 from lpcfg.grammar.tables import Doubles, Floats, Ints, Longs, Singles
+from lpcfg.prefetch import in_place, writing
 
 import_numba()  # before any part of it is imported by itself
 
 # ruff: noqa: E402
 from llvmlite import ir
 from numba import types
-from numba.core import cgutils
-from numba.extending import intrinsic
 
 LANES = 8
 _SINGLE, _LONG, _LANE = ir.FloatType(), ir.IntType(64), ir.IntType(32)
 _VECTOR = ir.VectorType(_SINGLE, LANES)
 _NOTHING, _ZEROS = ir.Constant(_VECTOR, ir.Undefined), ir.Constant(_VECTOR, [0.0] * LANES)
 _LONGS = types.int64
-# without the types that Numba declares for its own use
-in_place: Callable[[Any], Any] = intrinsic
-writing: Any = cgutils
 _Typed = tuple[Any, Callable[[Any, Any, Any, Any], Any]]
 
 
