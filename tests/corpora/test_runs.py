@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow
@@ -22,7 +23,7 @@ from lpcfg.corpora.forms import Form, Output
 from lpcfg.corpora.job import Job, ParseDocuments, ParsePiece
 from lpcfg.corpora.run import find, run
 from lpcfg.dependencies import conllu
-from lpcfg.errors import InputError
+from lpcfg.errors import InputError, StoreError
 from lpcfg.trees.brackets import parse_tree
 from tests.corpora.small_runs import WORDS, Inline, Killed, job, parse, published, rows
 
@@ -387,6 +388,36 @@ def test_a_killed_run_resumes_without_loss_or_double(store: str, tmp_path: Path)
     assert done.progress.skipped >= 150
     assert len(seen(out)) == 1500
     assert set(seen(out).values()) == {1}
+
+
+def test_what_a_worker_cannot_load_is_raised_by_the_run(
+    store: str, texts: Path, tmp_path: Path
+) -> None:
+    asked = replace(job(store, tmp_path / "out"), hash="0" * 64)
+    with pytest.raises(StoreError, match="use the same store for all workers"):
+        run(
+            asked,
+            find([str(texts)], None, asked.out),
+            lambda job: Processes(job, 1),
+            lambda _: None,
+            mix=False,
+        )
+
+
+@pytest.mark.parametrize("is_answered", [False, True])
+def test_a_worker_ends_silently_when_its_pipe_breaks(
+    store: str, texts: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str], is_answered: bool
+) -> None:
+    asked = job(store, tmp_path / "out")
+    documents = tuple(find([str(texts)], None, asked.out))
+    (worker,) = Processes(asked, 1)._workers
+    worker._pipe.send(ParseDocuments(documents))
+    if is_answered:
+        assert worker._pipe.poll(60)
+    worker._pipe.close()
+    worker._process.join(60)
+    assert worker._process.exitcode == 0
+    assert capfd.readouterr().err == ""
 
 
 def test_an_interrupt_ends_a_run_silently_and_leaves_no_half_file(

@@ -1,9 +1,11 @@
 """Worker processes on this machine. Each loads the model once, and does task after task."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+from contextlib import suppress
+from functools import partial
 from multiprocessing.connection import Connection
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from threadpoolctl import threadpool_limits
 
@@ -16,6 +18,7 @@ from lpcfg.processes import WithoutMain, end_with_parent
 LIVES = 3
 """Worker processes that may die over one task before its documents are given up."""
 Watch = Callable[[], None]
+T = TypeVar("T")
 
 
 class Crew(Protocol):
@@ -121,13 +124,33 @@ class _Process:
 def _work(pipe: Connection, job: Job) -> None:
     """Do tasks that come through a pipe, until it closes. Runs in a process of its own."""
     end_with_parent()
+    with threadpool_limits(1):  # one process a core is all there is room for
+        worker = _or_error(lambda: Worker(job))
+        for task in _tasks(pipe):
+            if isinstance(worker, LpcfgError):
+                _answer(pipe, worker)
+            else:
+                _answer(pipe, _or_error(partial(worker.do, task)))
+
+
+def _or_error(work: Callable[[], T]) -> T | LpcfgError:
+    """Return the result of some work, or the error that it raised, which the parent raises."""
     try:
-        with threadpool_limits(1):  # one process a core is all there is room for
-            worker = Worker(job)
-            while True:
-                pipe.send(worker.do(pipe.recv()))
+        return work()
     except LpcfgError as error:
-        pipe.recv()
-        pipe.send(error)
-    except EOFError:
-        return
+        return error
+
+
+def _tasks(pipe: Connection) -> Iterator[Task]:
+    """Yield the tasks that come through a pipe, until the parent closes it or ends."""
+    while True:
+        try:
+            task = pipe.recv()
+        except (EOFError, ConnectionError):
+            return
+        yield task
+
+
+def _answer(pipe: Connection, answer: Outcome | LpcfgError) -> None:
+    with suppress(ConnectionError):  # the parent has ended
+        pipe.send(answer)
