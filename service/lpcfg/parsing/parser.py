@@ -323,7 +323,7 @@ class Parser:
         return Reading(
             answers,
             _distinct(answers, options, stop),
-            self._unusual(sentence, posteriors.log_probability),
+            self._unusual(found.forms, posteriors.log_probability),
             partial(SpanTable.of, posteriors, stage.labels, stage.grammar, calibration),
         )
 
@@ -405,18 +405,19 @@ class Parser:
     def _emissions(self, sentence: Sentence) -> Emissions:
         return self._emit(self._forms(sentence), sentence.tags)
 
-    def _unusual(self, sentence: Sentence, log_probability: float) -> float | None:
+    def _unusual(self, forms: Sequence[str], log_probability: float) -> float | None:
         if self.model.usual is None:
             return None
-        surprise = self.surprise(sentence, log_probability)
-        return self.model.usual.percentile(len(sentence.tokens), surprise)
+        return self.model.usual.percentile(len(forms), self._surprise(forms, log_probability))
 
     def surprise(self, sentence: Sentence, log_probability: float) -> float:
         """Compute how much a sentence with this log p(sentence) surprises the model: see
         lpcfg.models.usual.
         """
-        alone = self.model.lexicon.log_frequency(self._forms(sentence))
-        return (alone - 2 * log_probability) / len(sentence.tokens)
+        return self._surprise(self._forms(sentence), log_probability)
+
+    def _surprise(self, forms: Sequence[str], log_probability: float) -> float:
+        return (self.model.lexicon.log_frequency(forms) - 2 * log_probability) / len(forms)
 
     def marginals(
         self,

@@ -154,7 +154,7 @@ class WordFacts:
     ) -> None:
         self._frequent, self._vectors = frequent, vectors
         self._suffix_row = {end: row for row, end in enumerate(suffixes, start=1)}
-        self._known: dict[str, list[int]] = {}
+        self._known: dict[str, bytes] = {}
 
     def of(self, words: Sequence[str]) -> Longs:
         """Return six numbers for every word, (6, n).
@@ -162,23 +162,24 @@ class WordFacts:
         They are the codes of the word (or its shape and end), of its last letters, of its first
         letters and of its shape, then its rows of suffixes and of vectors.
         """
-        known = self._known
-        found = []
-        for word in words:
-            facts = known.get(word)
-            if facts is None:
-                if len(known) >= CACHED_WORDS:
-                    known.clear()
-                facts = known[word] = self._facts(word)
-            found.append(facts)
-        return np.array(found, np.int64).T
+        facts = np.frombuffer(bytearray(b"".join(map(self._of, words))), np.int64)
+        return facts.reshape(len(words), 6).T
 
-    def _facts(self, word: str) -> list[int]:
+    def _of(self, word: str) -> bytes:
+        """Return the numbers of a word in bytes, which take less memory and are joined faster."""
+        known = self._known.get(word)
+        if known is None:
+            if len(self._known) >= CACHED_WORDS:
+                self._known.clear()
+            known = self._known[word] = self._facts(word)
+        return known
+
+    def _facts(self, word: str) -> bytes:
         end, form = suffix(word), shape(word)
         itself = f"w {word}" if word in self._frequent else f"s {form} {end}"
-        coded: list[int] = codes((itself, f"-3 {end}", f"+2 {word[:2]}", f"s {form}")).tolist()
+        coded = codes((itself, f"-3 {end}", f"+2 {word[:2]}", f"s {form}"))
         row = 0 if self._vectors is None else self._vectors.row(word)
-        return [*coded, self._suffix_row.get(end, 0), row]
+        return np.array([*coded, self._suffix_row.get(end, 0), row], np.int64).tobytes()
 
 
 def suffix(word: str) -> str:
