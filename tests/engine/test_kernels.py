@@ -9,7 +9,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from lpcfg.engine.pruned import fine, kernels
+from lpcfg.engine.pruned import decode, fine, kernels
 from lpcfg.engine.pruned.coarse import Limits, Pruned, Thresholds, rules_by_children
 from lpcfg.engine.pruned.lanes import LANES
 from lpcfg.grammar.tables import Grammar, Singles
@@ -330,16 +330,18 @@ def test_the_chart_of_one_derivation_holds_it_and_no_other(case: Case) -> None:
         items.append(t)
         if back[t] >= 0:
             stack += [int(chart.right[back[t]]), int(chart.left[back[t]])]
-    for single_tree in (kernels.single_tree, kernels.single_tree.py_func):
-        alone = single_tree(chart, np.array(items))
-        order = np.sort(items)
-        assert alone.symbol.tolist() == chart.symbol[order].tolist()
-        assert alone.start.tolist() == chart.start[order].tolist()
-        edges = [int(back[t]) for t in order.tolist() if back[t] >= 0]
-        assert alone.rule.tolist() == chart.rule[edges].tolist()
-        assert order[alone.left].tolist() == chart.left[edges].tolist()
-        assert order[alone.right].tolist() == chart.right[edges].tolist()
-        assert alone.edge_start[-1] == len(edges) == found.length - 1
+    chosen, order = np.array(items), np.sort(items)
+    edges = [int(back[t]) for t in order.tolist() if back[t] >= 0]
+    assert decode.edges_between(chart, chosen).tolist() == edges
+    alone = decode.single_tree(chart, chosen, np.array(edges, np.int64))
+    assert alone.symbol.tolist() == chart.symbol[order].tolist()
+    assert alone.start.tolist() == chart.start[order].tolist()
+    assert alone.rule.tolist() == chart.rule[edges].tolist()
+    assert order[alone.left].tolist() == chart.left[edges].tolist()
+    assert order[alone.right].tolist() == chart.right[edges].tolist()
+    assert np.diff(alone.edge_start).tolist() == (alone.entry < 0).tolist()
+    assert alone.edge_start[-1] == len(edges) == found.length - 1
+    assert [array.dtype for array in alone] == [array.dtype for array in chart]
 
 
 @given(cases(max_words=4), st.integers(0, 2**32 - 1))
@@ -363,14 +365,10 @@ def test_a_label_has_the_posteriors_of_all_items_that_bear_it(case: Case, seed: 
         taken = np.where(again, posterior[t], right[before:])
         gains.append(float((np.minimum(taken, 1.0) - 0.5).sum()))
     labels = start, flat, repeated
-    for shares, gained in (
-        (kernels.label_shares, kernels.label_gains),
-        (kernels.label_shares.py_func, kernels.label_gains.py_func),
-    ):
-        begin, mine = shares(chart, posterior, labels, 3)
+    for label_shares in (kernels.label_shares, kernels.label_shares.py_func):
+        begin, mine, told = label_shares(chart, posterior, labels, 3)
         assert mine.tolist() == pytest.approx(right, rel=ROUNDING)
         assert np.diff(begin).tolist() == [len(chains[symbol]) for symbol in chart.symbol]
-        told = gained(chart, posterior, labels, begin, mine)
         assert told.tolist() == pytest.approx(gains, rel=ROUNDING, abs=ROUNDING)
 
 

@@ -10,7 +10,8 @@ from hypothesis.strategies import sampled_from
 
 from lpcfg.engine.pruned import fine
 from lpcfg.engine.pruned.coarse import Pruned
-from lpcfg.engine.rescoring.chart import derivation_log, inside_outside, view
+from lpcfg.engine.pruned.decode import derivation_log, edges_between
+from lpcfg.engine.rescoring.chart import inside_outside, view
 from lpcfg.engine.rescoring.domains import FACTS, Domains, code_of, slots
 from lpcfg.engine.rescoring.features import (
     PAD,
@@ -62,8 +63,12 @@ def test_posteriors_and_z_are_those_of_all_derivations(case: Case) -> None:
     np.testing.assert_allclose(of_edge, told.edge, atol=1e-9)
     share = sum(float(item[t]) for t in told.best[0]) + sum(float(edge[e]) for e in told.best[1])
     share += float(root[max(told.best[0])]) - told.log_z
-    chosen = np.array(sorted(told.best[0]), np.int32)
-    assert derivation_log(found.chart, chosen, of_item, of_edge) == pytest.approx(share, abs=1e-8)
+    rescored = replace(fine.posteriors(found, []), item=of_item, edge=of_edge)
+    items, edges = np.array(sorted(told.best[0])), np.array(sorted(told.best[1]), np.int64)
+    np.testing.assert_array_equal(edges_between(found.chart, items), edges)
+    assert derivation_log(rescored, items, edges) == pytest.approx(share, abs=1e-8)
+    if len(edges):
+        assert derivation_log(rescored, items, edges[1:]) == -np.inf
 
 
 @given(cases())

@@ -42,7 +42,7 @@ def test_the_first_parse_does_not_compile_what_rescores(tmp_path: Path) -> None:
     assert tree.startswith("(S (NP (DT The) (NN cat))")
     assert "lpcfg.engine.pruned.kernels.build_chart" in compiled
     assert "lpcfg.engine.rescoring" not in compiled
-    assert "lpcfg.engine.pruned.kernels.label_gains" not in compiled
+    assert "lpcfg.engine.pruned.kernels.label_shares" not in compiled
 
 
 def die() -> None:

@@ -14,9 +14,8 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 
 from lpcfg.engine.pruned import kernels
-from lpcfg.engine.pruned.decode import Derivation
+from lpcfg.engine.pruned.decode import Derivation, derivation_log, edges_between, single_tree
 from lpcfg.engine.pruned.fine import Posteriors
-from lpcfg.engine.rescoring.chart import derivation_log
 from lpcfg.errors import InputError
 from lpcfg.grammar.tables import Bools, Doubles, Grammar, Ints, Longs
 from lpcfg.models.calibration_map import MonotoneMap
@@ -196,8 +195,9 @@ class Answers:
 
     def measures(self, derivation: Derivation) -> tuple[float, int, float | None, float | None]:
         """Return score, sign, log p(tree) and p(tree | sentence)."""
-        sign, log = self._probability(derivation)
-        share = self._share(derivation, sign, log)
+        edges = edges_between(self.posteriors.pruned.chart, derivation.array)
+        sign, log = self._probability(derivation, edges)
+        share = self._share(derivation, edges, sign, log)
         return derivation.score, sign, log if sign else None, share
 
     def tokens(self, derivation: Derivation) -> tuple[Token, ...]:
@@ -206,7 +206,7 @@ class Answers:
 
     def token_rows(self, derivation: Derivation) -> list[TokenRow]:
         """Return the same as plain rows."""
-        chart, (begin, share) = self.posteriors.pruned.chart, self._shares
+        chart, (begin, share, _) = self.posteriors.pruned.chart, self._shares
         items = derivation.array
         items = items[chart.entry[items] >= 0]
         symbols, last = chart.symbol[items], begin[items + 1] - 1
@@ -228,7 +228,7 @@ class Answers:
 
     def constituent_rows(self, derivation: Derivation) -> list[ConstituentRow]:
         """Return the constituents of the derivation's tree in pre-order."""
-        chart, (begin, share) = self.posteriors.pruned.chart, self._shares
+        chart, (begin, share, _) = self.posteriors.pruned.chart, self._shares
         items = derivation.array
         # a word's last label is its tag
         sizes = begin[items + 1] - begin[items] - (chart.entry[items] >= 0)
@@ -249,8 +249,10 @@ class Answers:
         ]
 
     @cached_property
-    def _shares(self) -> tuple[Longs, Doubles]:
-        """The votes for every label of every item, over its span (see `kernels.label_shares`)."""
+    def _shares(self) -> tuple[Longs, Doubles, Doubles]:
+        """The votes for every label of every item over its span, and what every item gains by them
+        (see `kernels.label_shares`).
+        """
         found = self.posteriors
         return kernels.label_shares(
             found.pruned.chart, found.item, self.labels.of_symbols, len(self.labels.ids)
@@ -258,30 +260,26 @@ class Answers:
 
     def gains(self) -> Doubles:
         """Compute what every item adds under `max-spans`: p − ½ for each of its labels."""
-        found = self.posteriors
-        return kernels.label_gains(
-            found.pruned.chart, found.item, self.labels.of_symbols, *self._shares
-        )
+        return self._shares[2]
 
     def calibrated(self, shares: Doubles) -> Doubles:
         """Cut votes off at 1, and apply the model's calibration map."""
         clipped = np.minimum(shares, 1.0)
         return clipped if self.calibration is None else self.calibration.apply(clipped)
 
-    def _share(self, derivation: Derivation, sign: int, log: float) -> float | None:
+    def _share(self, derivation: Derivation, edges: Longs, sign: int, log: float) -> float | None:
         """Compute p(tree | sentence); None where it is no probability."""
         found = self.posteriors
         if found.rescored:
-            log = derivation_log(found.pruned.chart, derivation.array, found.item, found.edge)
-            return math.exp(log)
+            return math.exp(derivation_log(found, derivation.array, edges))
         share = log - found.log_probability
         sound = sign == found.sign and share <= ROUNDING
         return math.exp(min(share, 0.0)) if sound else None
 
-    def _probability(self, derivation: Derivation) -> tuple[int, float]:
+    def _probability(self, derivation: Derivation, edges: Longs) -> tuple[int, float]:
         """Compute p(tree) as sign and log."""
         pruned = self.posteriors.pruned
-        sign, log = self.probability(kernels.single_tree(pruned.chart, derivation.array))
+        sign, log = self.probability(single_tree(pruned.chart, derivation.array, edges))
         return sign, log + pruned.taken_out
 
 

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from lpcfg.engine.pruned.decode import derivation_log, edges_between
 from lpcfg.engine.pruned.fine import Posteriors
 from lpcfg.engine.pruned.kernels import Chart
-from lpcfg.engine.rescoring.chart import derivation_log
 from lpcfg.errors import InputError
 from lpcfg.grammar.tables import Emissions, Grammar
 from lpcfg.trees.binarize import LEAF_MARK, SIBLING_MARK, is_intermediate, split_chain
@@ -70,10 +70,10 @@ def log_share(tree: Chart, found: Posteriors) -> float:
     spans = zip(chart.symbol.tolist(), chart.start.tolist(), chart.end.tolist(), strict=True)
     place = {span: t for t, span in enumerate(spans)}
     asked = zip(tree.symbol.tolist(), tree.start.tolist(), tree.end.tolist(), strict=True)
-    items = [place.get(span, -1) for span in asked]
-    if min(items) < 0:
+    items = np.array([place.get(span, -1) for span in asked], np.int64)
+    if items.min() < 0:
         return -math.inf
-    return float(derivation_log(chart, np.array(items, np.int64), found.item, found.edge))
+    return derivation_log(found, items, edges_between(chart, items))
 
 
 def tree_chart(grammar: Grammar, stree: Tree, emissions: Emissions) -> Chart | Missing:

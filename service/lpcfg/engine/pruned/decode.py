@@ -17,6 +17,7 @@ those of the tensors alone by `max-rule`, as in the papers.
 """
 
 import heapq
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -231,6 +232,50 @@ class _Lazy:
         b, c = int(self._chart.left[edge]), int(self._chart.right[edge])
         below = self.score(b, left) + self.score(c, right)
         return _Choice(-(float(self._weights.edge[edge]) + below), edge, left, right)
+
+
+def edges_between(chart: kernels.Chart, items: Longs) -> Longs:
+    """Return the edges that join the items of a derivation, in the order of the items above."""
+    there = np.zeros(len(chart.symbol), np.bool_)
+    there[items] = True
+    above = np.repeat(there, np.diff(chart.edge_start))
+    return np.flatnonzero(above & there[chart.left] & there[chart.right])
+
+
+def single_tree(chart: kernels.Chart, items: Longs, edges: Longs) -> kernels.Chart:
+    """Build the chart of a single derivation, given by its items and edges."""
+    items = np.sort(items)
+    edge_start = np.zeros(len(items) + 1, np.int64)
+    np.cumsum(chart.entry[items] < 0, out=edge_start[1:])
+    left, right = (
+        np.searchsorted(items, below[edges]).astype(np.int32) for below in (chart.left, chart.right)
+    )
+    return kernels.Chart(
+        chart.symbol[items],
+        chart.start[items],
+        chart.end[items],
+        chart.entry[items],
+        chart.inside[items],
+        edge_start,
+        chart.rule[edges],
+        left,
+        right,
+        chart.value[edges],
+    )
+
+
+def derivation_log(posteriors: Posteriors, items: Longs, edges: Longs) -> float:
+    """Compute log p(d | x) of a derivation from consistent posteriors: that of its root, times each
+    edge's share of the item above it. It is −inf if an edge is missing, and never above 0.
+    """
+    items = np.sort(items)
+    above = items[posteriors.pruned.chart.entry[items] < 0]
+    if len(edges) < len(above):
+        return -math.inf
+    shares = posteriors.edge[edges] / np.maximum(posteriors.item[above], _TINY)
+    with np.errstate(divide="ignore"):
+        total = np.log(posteriors.item[items[-1]]) + np.log(shares).sum()
+    return float(min(total, 0.0))
 
 
 def cover(unfinished: Unfinished, log_rules: Doubles) -> list[tuple[int, ...]]:

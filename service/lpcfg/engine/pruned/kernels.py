@@ -635,34 +635,32 @@ def prune(
                 reached[chart.left[e]] = True
                 reached[chart.right[e]] = True
     new = np.empty(items, np.int32)
-    old, edge_start = np.empty(n_items, np.int32), np.empty(n_items + 1, np.int64)
-    rule, left = np.empty(n_edges, np.int32), np.empty(n_edges, np.int32)
-    right, old_edge = np.empty(n_edges, np.int32), np.empty(n_edges, np.int64)
-    n_items, n_edges = 0, 0
+    symbol, start = np.empty(n_items, np.int32), np.empty(n_items, np.int32)
+    end, entry = np.empty(n_items, np.int32), np.empty(n_items, np.int32)
+    inside, of_item = np.empty(n_items), np.empty(n_items)
+    edge_start, rule = np.empty(n_items + 1, np.int64), np.empty(n_edges, np.int32)
+    left, right = np.empty(n_edges, np.int32), np.empty(n_edges, np.int32)
+    value, of_edge = np.empty(n_edges), np.empty(n_edges)
+    at, edge = _START, _START
     for t in range(items):
         if not alive[t]:
             continue
-        new[t], old[n_items], edge_start[n_items] = n_items, t, n_edges
-        n_items += 1
+        new[t], edge_start[at] = at, edge
+        symbol[at], start[at], end[at] = chart.symbol[t], chart.start[t], chart.end[t]
+        entry[at], inside[at], of_item[at] = chart.entry[t], chart.inside[t], item_posterior[t]
+        at += 1
         for e in range(chart.edge_start[t], chart.edge_start[t + 1]):
             if kept[e]:
-                rule[n_edges], old_edge[n_edges] = chart.rule[e], e
-                left[n_edges], right[n_edges] = new[chart.left[e]], new[chart.right[e]]
-                n_edges += 1
-    edge_start[n_items] = n_edges
-    smaller = Chart(
-        chart.symbol[old],
-        chart.start[old],
-        chart.end[old],
-        chart.entry[old],
-        chart.inside[old],
-        edge_start,
-        rule,
-        left,
-        right,
-        chart.value[old_edge],
-    )
-    return smaller, item_posterior[old], edge_posterior[old_edge]
+                rule[edge], value[edge], of_edge[edge] = (
+                    chart.rule[e],
+                    chart.value[e],
+                    edge_posterior[e],
+                )
+                left[edge], right[edge] = new[chart.left[e]], new[chart.right[e]]
+                edge += 1
+    edge_start[at] = edge
+    smaller = Chart(symbol, start, end, entry, inside, edge_start, rule, left, right, value)
+    return smaller, of_item, of_edge
 
 
 @compiled(borrows=True)
@@ -892,9 +890,12 @@ def derivation(chart: Chart, back: Longs, root: int) -> Ints:
 @compiled()
 def label_shares(
     chart: Chart, item_posterior: Doubles, labels_of: tuple[Ints, Ints, Bools], n_labels: int
-) -> tuple[Longs, Doubles]:
+) -> tuple[Longs, Doubles, Doubles]:
     """Compute the posterior of every label of every item over its span: the sum over the items
     there that have the label. Those of item t are share[begin[t] : begin[t + 1]].
+
+    Also return the gain of every item, p − ½ summed over its labels. A label that a chain repeats
+    is right a second time where the whole item is.
 
     labels_of = (start, label, repeated): symbol a has the labels label[start[a] : start[a + 1]], of
     which repeated ones stand above themselves in the chain. Items of one span are neighbours.
@@ -905,7 +906,7 @@ def label_shares(
     for t in range(items):
         a = chart.symbol[t]
         begin[t + 1] = begin[t] + start[a + 1] - start[a]
-    share, total = np.empty(begin[items]), np.zeros(n_labels)
+    share, total, gain = np.empty(begin[items]), np.zeros(n_labels), np.zeros(items)
     low = 0
     while low < items:
         high = low
@@ -922,71 +923,11 @@ def label_shares(
         for t in range(low, high):
             first = start[chart.symbol[t]]
             for s in range(begin[t + 1] - begin[t]):
-                share[begin[t] + s] = total[label[first + s]]
+                p = share[begin[t] + s] = total[label[first + s]]
+                gain[t] += min(item_posterior[t] if repeated[first + s] else p, 1.0) - 0.5
         for t in range(low, high):
             a = chart.symbol[t]
             for s in range(start[a], start[a + 1]):
                 total[label[s]] = 0.0
         low = high
-    return begin, share
-
-
-@compiled()
-def label_gains(
-    chart: Chart,
-    item_posterior: Doubles,
-    labels_of: tuple[Ints, Ints, Bools],
-    begin: Longs,
-    share: Doubles,
-) -> Doubles:
-    """Compute p − ½, summed over the labels of every item; (begin, share) are its `label_shares`.
-
-    A label that a chain repeats is right a second time where the whole item is.
-    """
-    start, _, repeated = labels_of
-    gain = np.zeros(len(chart.symbol))
-    for t in range(len(gain)):
-        first = start[chart.symbol[t]]
-        for s in range(begin[t + 1] - begin[t]):
-            p = item_posterior[t] if repeated[first + s] else share[begin[t] + s]
-            gain[t] += min(p, 1.0) - 0.5
-    return gain
-
-
-@compiled()
-def single_tree(chart: Chart, chosen: Longs) -> Chart:
-    """Build the chart of a single derivation, given by its items in pre-order."""
-    new = np.full(len(chart.symbol), -1, np.int32)
-    for t in chosen:
-        new[t] = 0
-    items, at = np.empty(len(chosen), np.int64), 0
-    for t in range(len(new)):
-        if new[t] == 0:
-            items[at], new[t] = t, at
-            at += 1
-    size = len(items) // 2
-    edge_start = np.zeros(len(items) + 1, np.int64)
-    rule, value = np.empty(size, np.int32), np.empty(size)
-    left, right = np.empty(size, np.int32), np.empty(size, np.int32)
-    edges = 0
-    for at in range(len(items)):
-        t = items[at]
-        for e in range(chart.edge_start[t], chart.edge_start[t + 1]):
-            if chart.entry[t] < 0 and new[chart.left[e]] >= 0 and new[chart.right[e]] >= 0:
-                rule[edges], value[edges] = chart.rule[e], chart.value[e]
-                left[edges], right[edges] = new[chart.left[e]], new[chart.right[e]]
-                edges += 1
-                break
-        edge_start[at + 1] = edges
-    return Chart(
-        chart.symbol[items],
-        chart.start[items],
-        chart.end[items],
-        chart.entry[items],
-        chart.inside[items],
-        edge_start,
-        rule,
-        left,
-        right,
-        value,
-    )
+    return begin, share, gain

@@ -137,23 +137,3 @@ def inside_outside(
             item[chart.left[e]] += edge[e]
             item[chart.right[e]] += edge[e]
     return most + np.log(total), item, edge
-
-
-@compiled()
-def derivation_log(chart: Chart, chosen: Longs, item: Doubles, edge: Doubles) -> float:
-    """Compute log p(d | x) of a derivation from consistent posteriors: that of its root, times each
-    edge's share of the item above it. It is −inf if an edge is missing, and never above 0.
-    """
-    there, root = np.zeros(len(chart.symbol), np.bool_), 0
-    for t in chosen:
-        there[t], root = True, max(root, t)
-    total = np.log(item[root])
-    for t in chosen:
-        if chart.end[t] == chart.start[t] + 1:
-            continue
-        share = 0.0
-        for e in range(chart.edge_start[t], chart.edge_start[t + 1]):
-            if there[chart.left[e]] and there[chart.right[e]] and item[t] > 0.0:
-                share = edge[e] / item[t]
-        total += np.log(share)
-    return float(min(total, 0.0))
