@@ -8,7 +8,12 @@ from unittest.mock import Mock
 
 import pytest
 
-from lpcfg.parsing.ahead import SecondProcess
+from lpcfg.engine.pruned.coarse import Pruned, Thresholds
+from lpcfg.parsing.ahead import SecondProcess, emitted, two_words
+from lpcfg.parsing.parser import Parser
+from lpcfg.train.config import TrainingConfig, member
+from lpcfg.train.pipeline import train
+from tests import small_models
 
 FIRST_PARSE = """
 import lpcfg
@@ -43,6 +48,27 @@ def test_the_first_parse_does_not_compile_what_rescores(tmp_path: Path) -> None:
     assert "lpcfg.engine.pruned.kernels.build_chart" in compiled
     assert "lpcfg.engine.rescoring" not in compiled
     assert "lpcfg.engine.pruned.kernels.label_shares" not in compiled
+
+
+def test_two_words_make_a_chart_of_one_tree() -> None:
+    model = small_models.counts()
+    found = two_words(model.coarse)
+    assert found is not None
+    chart, grammar = found.chart, model.grammar
+    parent, left, right = grammar.rules[chart.rule[0]].tolist()
+    assert chart.symbol.tolist() == [left, right, parent]
+    assert grammar.entries[chart.entry[:2], 0].tolist() == [left, right]
+    coarse, given = Parser(model)._own.coarse, emitted(found)
+    words, _, _, exponent = coarse.look_around(given)
+    assert words.symbol.tolist() == [left, right]
+    assert isinstance(coarse.pruned(chart, Thresholds(), 2, exponent), Pruned)
+
+
+def test_a_grammar_without_rules_has_no_two_words(tmp_path: Path) -> None:
+    bank = tmp_path / "words.mrg"
+    bank.write_text("(FRAG (UH Yes))\n" * 5)
+    model, _ = train(bank, TrainingConfig(members=(member("counts"),)))
+    assert two_words(model.coarse) is None
 
 
 def die() -> None:

@@ -189,16 +189,28 @@ def feature_rows(coded: Longs, i: int, rows: int, out: Longs) -> None:
         out[k] = x & (rows - 1)
 
 
-@compiled(fastmath={"reassoc", "contract", "nsz"})
+@compiled()
 def scores(coded: Longs, weight: NDArray[np.int8], scale: Singles) -> Any:
     """Compute Σ_k W[row_k, t]: one row for every word of a sentence."""
+    result = np.zeros((len(coded), weight.shape[1]), np.float32)
+    _add_weights(coded, weight, scale, np.empty((2, templates_of(coded)), np.int64), result)
+    return result
+
+
+@compiled(helper=True, borrows=True, fastmath={"reassoc", "contract", "nsz"})
+def _add_weights(
+    coded: Longs, weight: NDArray[np.int8], scale: Singles, rows: Longs, result: Singles
+) -> None:
+    """Add the weights of every word's features to its row of the result.
+
+    Weights lie anywhere in megabytes. So those of one word are asked for while those of the word
+    before are added; `rows` has room for the features of both.
+    """
     tags = weight.shape[1]
-    result = np.zeros((len(coded), tags), np.float32)
-    rows = np.empty((2, templates_of(coded)), np.int64)
     for i in range(len(coded) + 1):
         if i < len(coded):
             feature_rows(coded, i, len(weight), rows[i % 2])
-            for r in rows[i % 2]:  # they lie anywhere in megabytes
+            for r in rows[i % 2]:
                 ask_for(scale, r)
                 ask_for(weight, r * tags)
                 ask_for(weight, r * tags + tags - 1)
@@ -207,4 +219,3 @@ def scores(coded: Longs, weight: NDArray[np.int8], scale: Singles) -> Any:
                 step = scale[r]
                 for t in range(tags):
                     result[i - 1, t] += step * np.float32(weight[r, t])
-    return result

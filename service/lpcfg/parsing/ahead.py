@@ -1,8 +1,8 @@
 """Compile kernels in two processes where none are kept yet: one half each, in half the time.
 
 Numba compiles under one lock, so threads would not help. The process that parses its first sentence
-compiles the kernels that build charts and run the tensors over them, and a second process those
-that prune, rescore and read charts.
+compiles the kernels that run the tensors, guess tags and build charts, in this order. A second
+process compiles those that look around words, prune, rescore and read charts.
 """
 
 import signal
@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lpcfg.cores import cores
+from lpcfg.engine.pruned.coarse import Pruned
 from lpcfg.engine.pruned.kernels import Chart
-from lpcfg.grammar.tables import Tables
+from lpcfg.grammar.tables import Emissions, Tables
 
 if TYPE_CHECKING:
     from multiprocessing.process import BaseProcess
@@ -29,6 +30,11 @@ class SecondProcess:
     def __init__(self) -> None:
         self.process: BaseProcess | None = None
         self._begun = False
+
+    @property
+    def is_running(self) -> bool:
+        """Tell whether the process was begun, and has not been waited for."""
+        return self.process is not None
 
     def begin(self, work: Callable[[], object]) -> None:
         """Start the process, once, unless there is no core for it, or this is a worker itself."""
@@ -63,20 +69,39 @@ def _alone(work: Callable[[], object]) -> None:
         work()
 
 
-def two_words(tables: Tables) -> Chart:
-    """Return the chart of two words below one rule, with which kernels can be called."""
-    rules, is_tag = tables.grammar.rules, tables.grammar.rules[:, 1:] >= tables.grammar.n_internal
-    rule = int(np.where(is_tag.all(axis=1), tables.c_one[rules[:, 0]], 0.0).argmax())
-    parent, left, right = rules[rule]
-    return Chart(
+def two_words(tables: Tables) -> Pruned | None:
+    """Return the chart of two words below one rule, with which kernels can be called. Return None
+    if the grammar has no rule over two words.
+    """
+    grammar = tables.grammar
+    entry = np.full(grammar.n_symbols, -1, np.int32)
+    entry[grammar.entries[:, 0]] = np.arange(len(grammar.entries))
+    over_words = np.flatnonzero((entry[grammar.rules[:, 1:]] >= 0).all(axis=1))
+    if not len(over_words):
+        return None
+    rule = over_words[tables.c_one[grammar.rules[over_words, 0]].argmax()]
+    parent, left, right = grammar.rules[rule]
+    chart = Chart(
         symbol=np.array([left, right, parent], np.int32),
         start=np.array([0, 1, 0], np.int32),
         end=np.array([1, 2, 2], np.int32),
-        entry=np.array([0, 0, -1], np.int32),
+        entry=np.array([entry[left], entry[right], -1], np.int32),
         inside=np.ones(3),
         edge_start=np.array([0, 0, 0, 1]),
         rule=np.array([rule], np.int32),
         left=np.array([0], np.int32),
         right=np.array([1], np.int32),
         value=np.ones(1),
+    )
+    return Pruned(2, chart, item=np.ones(3), edge=np.ones(1), taken_out=0.0, log_probability=0.0)
+
+
+def emitted(pruned: Pruned) -> Emissions:
+    """Return the emissions of the words of such a chart."""
+    words = slice(0, pruned.length)
+    return Emissions(
+        start=np.arange(pruned.length + 1, dtype=np.int32),
+        symbol=pruned.chart.symbol[words],
+        entry=pruned.chart.entry[words],
+        weight=pruned.chart.inside[words],
     )

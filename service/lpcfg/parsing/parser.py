@@ -37,7 +37,7 @@ from lpcfg.grammar.tables import Emissions, Grammar, Tables, frozen
 from lpcfg.models.calibration_map import MonotoneMap
 from lpcfg.models.model import Model, from_bundle
 from lpcfg.models.store.versions import Reference, Stored, load
-from lpcfg.parsing.ahead import SecondProcess, two_words
+from lpcfg.parsing.ahead import SecondProcess, emitted, two_words
 from lpcfg.parsing.readout import (
     ROUNDING,
     Answers,
@@ -223,8 +223,14 @@ class Parser:
             in_two = kept.rescoring is not None  # else there is too little left for another process
             with when_compiling(_compile_beside) if in_two else nullcontext():
                 made = cls(kept, reference=stored.reference)
+                made._compile_the_tensors()
         stored.let_go()
         return made
+
+    def _compile_the_tensors(self) -> None:
+        """Compile their kernels first while a second process compiles what comes before them."""
+        if _second_process.is_running and (pruned := two_words(self.model.coarse)) is not None:
+            fine.posteriors(pruned, self._own.members)
 
     def parse(
         self,
@@ -637,8 +643,11 @@ def _compile_the_rest() -> None:
     """Compile the kernels that prune, rescore and read a chart, for models like the default one."""
     model = from_bundle(load("en", default_store()))
     parser = Parser(replace(model, members=(), weights=()))  # whose kernels are compiled elsewhere
-    words, chart, coarse = ("the", "cat"), two_words(model.coarse), parser._own.coarse
-    pruned = coarse.pruned(chart, Thresholds(), len(words), np.zeros(len(words), np.int64))
+    words, given, coarse = ("the", "cat"), two_words(model.coarse), parser._own.coarse
+    if given is None:
+        return
+    _, _, _, exponent = coarse.look_around(emitted(given))
+    pruned = coarse.pruned(given.chart, Thresholds(), len(words), exponent)
     if pruned is not None:
         charted = _Charted(parser._own, pruned, words)
         parser._reading(Sentence(words), charted, Options(), Stop()).analysis()

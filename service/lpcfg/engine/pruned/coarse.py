@@ -121,9 +121,7 @@ class Coarse:
     ) -> Pruned | Unfinished:
         """Build a pruned chart, or return an unfinished one if no analysis spans the sentence."""
         n = emissions.length
-        words = Words(emissions.start, emissions.symbol, emissions.entry, emissions.weight)
-        left, right, weight, exponent = kernels.look_around(words, self._context)
-        words = words._replace(weight=weight)
+        words, left, right, exponent = self.look_around(emissions)
         stop = stop or Stop()
         limits = limits or Limits.none(n)
         for attempt in range(tries):
@@ -138,6 +136,14 @@ class Coarse:
             if unfinished.is_crowded:
                 break
         return unfinished
+
+    def look_around(self, emissions: Emissions) -> tuple[Words, Doubles, Doubles, Longs]:
+        """Return the words with their weights divided by powers of two, the chances of every symbol
+        to start and to end at every word, and the exponents of these powers.
+        """
+        words = Words(emissions.start, emissions.symbol, emissions.entry, emissions.weight)
+        left, right, weight, exponent = kernels.look_around(words, self._context)
+        return words._replace(weight=weight), left, right, exponent
 
     def pruned(
         self, chart: Chart, thresholds: Thresholds, n: int, exponent: Longs

@@ -502,17 +502,19 @@ def build_chart(rules: Rules, words: Words, left: Doubles, right: Doubles, bound
     low, high = np.zeros(n + 1, np.int32), np.zeros(n + 1, np.int32)
     cells = _Cells(first, last, ends, n_ends, low, high)
     # the symbols found in a cell, their scores, and their last edges (or entries of words)
-    found = np.empty(symbols, np.int32), np.zeros(symbols), np.full(symbols, -1, np.int32)
+    found = np.empty(symbols, np.int32), np.zeros(symbols), np.empty(symbols, np.int32)
+    found[2][:] = -1
     items, edges, room = _START, _START, _START + 256
     most = min(_CROWD, _CROWD_OF_ALL / n)
     pairs, new = _room_for_pairs(room), _room_for_edges(room)
     near_left, near_right, width = _in_singles(left), _in_singles(right), lanes.padded(symbols)
     outlook = np.empty(width, np.float32)
-    lead = np.ones(n + 1)  # the best estimate of any sequence of items from 0 to here
+    lead = np.zeros(n + 1)  # the best estimate of any sequence of items from 0 to here
+    lead[0] = 1.0
     for k in range(1, n + 1):
         if bounds.stopped[0]:
             break
-        lead[k], column = 0.0, items
+        column = items
         for i in range(k - 1, -1, -1):
             first[i, k] = last[i, k] = low[i] = high[i] = items
             limit = bounds.cell[i, k]
