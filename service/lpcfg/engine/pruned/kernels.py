@@ -351,7 +351,8 @@ def _pairs_below(
 ) -> tuple[int, int]:
     """Write the pairs of items below the cell from i that have a rule above them with a chance.
 
-    Return how many pairs there are, and how many rules above them.
+    A pair without a chance is overwritten by the next one (see `_edges_above`). Return how many
+    pairs there are, and how many rules above them.
     """
     symbol, inside = chart.symbol, chart.inside
     pair, pair_start, best = rules.pair, rules.pair_start, rules.best
@@ -370,12 +371,11 @@ def _pairs_below(
                 if p < 0:
                     continue
                 both = b_inside * inside[c]
-                if both * best[p] < negligible:
-                    continue
                 out_pair[pairs], out_both[pairs] = p, both
                 out_left[pairs], out_right[pairs] = b, c
-                pairs += 1
-                above += pair_start[p + 1] - pair_start[p]
+                has_chance = both * best[p] >= negligible
+                pairs += has_chance
+                above += has_chance * (pair_start[p + 1] - pair_start[p])
     return pairs, above
 
 
@@ -391,6 +391,9 @@ def _edges_above(
 ) -> tuple[int, int]:
     """Write the edges above the first `size` pairs whose estimated posterior is not too small.
 
+    Every edge is written, and overwritten by the next one if its estimate is too small: a branch
+    that the processor often guesses wrongly would cost more.
+
     found = (symbols found in this cell, the sum of each symbol's edges, its last edge or -1).
     Return how many symbols and edges there are.
     """
@@ -402,17 +405,18 @@ def _edges_above(
     for at in range(size):
         p, both = pair[at], product[at]
         for t in range(pair_start[p], pair_start[p + 1]):
-            a, value = parent[t], q[t] * both
-            if value * outlook[a] < least:
-                continue
-            if last[a] < 0:
-                symbol[n_found] = a
-                n_found += 1
-            score[a] += value
-            out_rule[edges], out_value[edges], previous[edges] = t, value, last[a]
+            value = q[t] * both
+            out_rule[edges], out_value[edges] = t, value
             out_left[edges], out_right[edges] = left[at], right[at]
-            last[a] = edges
-            edges += 1
+            edges += value * outlook[parent[t]] >= least
+    for e in range(edges):
+        a = parent[out_rule[e]]
+        if last[a] < 0:
+            symbol[n_found] = a
+            n_found += 1
+        score[a] += out_value[e]
+        previous[e] = last[a]
+        last[a] = e
     return n_found, edges
 
 
