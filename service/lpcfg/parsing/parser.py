@@ -5,6 +5,7 @@ analysis, the coarser fallback grammar tries. If that fails too, the answer is t
 partial analyses, with the status `partial`.
 """
 
+import math
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
@@ -120,7 +121,7 @@ class _Stage:
             + self._log_root[chart.symbol[-1]]
         )
         sign, ratio = fine.tree_ratio(chart, self.members, int(chart.end[-1]))
-        return (sign, float(coarse + ratio)) if np.isfinite(coarse) else (0, -np.inf)
+        return (sign, float(coarse + ratio)) if math.isfinite(coarse) else (0, -math.inf)
 
     def posteriors(self, pruned: Pruned, forms: Sequence[str], *, rescore: bool) -> Posteriors:
         """Compute the posteriors of a chart of these words: the tensors', or the layer's over

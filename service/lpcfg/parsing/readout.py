@@ -14,7 +14,7 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 
 from lpcfg.engine.pruned import kernels
-from lpcfg.engine.pruned.decode import Derivation, derivation_log, edges_between, single_tree
+from lpcfg.engine.pruned.decode import Derivation, derivation_log, single_tree
 from lpcfg.engine.pruned.fine import Posteriors
 from lpcfg.errors import InputError
 from lpcfg.grammar.tables import Bools, Doubles, Grammar, Ints, Longs
@@ -113,7 +113,7 @@ class Labels:
         return symbols
 
     def trees(
-        self, chart: kernels.Chart, items: Sequence[int] | Longs, words: Sequence[str]
+        self, chart: kernels.Chart, items: Sequence[int] | Ints, words: Sequence[str]
     ) -> tuple[Tree, ...]:
         """Build the trees of items in pre-order.
 
@@ -124,7 +124,7 @@ class Labels:
     def unfolded(
         self,
         chart: kernels.Chart,
-        items: Sequence[int] | Longs,
+        items: Sequence[int] | Ints,
         words: Sequence[str],
         leaf: Callable[[str, str], T],
         node: Callable[[str, tuple[T, ...]], T],
@@ -177,12 +177,12 @@ class Answers:
     def tree(self, derivation: Derivation) -> Tree:
         """Build the derivation's tree."""
         words = as_words(self.sentence)
-        return self.labels.trees(self.posteriors.pruned.chart, derivation.array, words)[0]
+        return self.labels.trees(self.posteriors.pruned.chart, derivation.items, words)[0]
 
     def line(self, derivation: Derivation) -> str:
         """Write the derivation's tree in brackets, without building or checking it."""
         words, chart = as_words(self.sentence), self.posteriors.pruned.chart
-        return self.labels.unfolded(chart, derivation.array, words, _leaf_line, _line)[0]
+        return self.labels.unfolded(chart, derivation.items, words, _leaf_line, _line)[0]
 
     def parse(self, derivation: Derivation) -> Parse:
         """Build the parse: tree, log p(tree), and the probability of every constituent."""
@@ -195,9 +195,8 @@ class Answers:
 
     def measures(self, derivation: Derivation) -> tuple[float, int, float | None, float | None]:
         """Return score, sign, log p(tree) and p(tree | sentence)."""
-        edges = edges_between(self.posteriors.pruned.chart, derivation.array)
-        sign, log = self._probability(derivation, edges)
-        share = self._share(derivation, edges, sign, log)
+        sign, log = self._probability(derivation)
+        share = self._share(derivation, sign, log)
         return derivation.score, sign, log if sign else None, share
 
     def tokens(self, derivation: Derivation) -> tuple[Token, ...]:
@@ -207,7 +206,7 @@ class Answers:
     def token_rows(self, derivation: Derivation) -> list[TokenRow]:
         """Return the same as plain rows."""
         chart, (begin, share, _) = self.posteriors.pruned.chart, self._shares
-        items = derivation.array
+        items = derivation.items
         items = items[chart.entry[items] >= 0]
         symbols, last = chart.symbol[items], begin[items + 1] - 1
         # every word has one tag, so its tags' votes are divided by their sum
@@ -229,7 +228,7 @@ class Answers:
     def constituent_rows(self, derivation: Derivation) -> list[ConstituentRow]:
         """Return the constituents of the derivation's tree in pre-order."""
         chart, (begin, share, _) = self.posteriors.pruned.chart, self._shares
-        items = derivation.array
+        items = derivation.items
         # a word's last label is its tag
         sizes = begin[items + 1] - begin[items] - (chart.entry[items] >= 0)
         items, sizes = items[sizes > 0], sizes[sizes > 0]
@@ -267,19 +266,19 @@ class Answers:
         clipped = np.minimum(shares, 1.0)
         return clipped if self.calibration is None else self.calibration.apply(clipped)
 
-    def _share(self, derivation: Derivation, edges: Longs, sign: int, log: float) -> float | None:
+    def _share(self, derivation: Derivation, sign: int, log: float) -> float | None:
         """Compute p(tree | sentence); None where it is no probability."""
         found = self.posteriors
         if found.rescored:
-            return math.exp(derivation_log(found, derivation.array, edges))
+            return math.exp(derivation_log(found, derivation.items, derivation.edges))
         share = log - found.log_probability
         sound = sign == found.sign and share <= ROUNDING
         return math.exp(min(share, 0.0)) if sound else None
 
-    def _probability(self, derivation: Derivation, edges: Longs) -> tuple[int, float]:
+    def _probability(self, derivation: Derivation) -> tuple[int, float]:
         """Compute p(tree) as sign and log."""
         pruned = self.posteriors.pruned
-        sign, log = self.probability(single_tree(pruned.chart, derivation.array, edges))
+        sign, log = self.probability(single_tree(pruned.chart, derivation.items, derivation.edges))
         return sign, log + pruned.taken_out
 
 

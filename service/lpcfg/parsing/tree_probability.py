@@ -70,7 +70,7 @@ def log_share(tree: Chart, found: Posteriors) -> float:
     spans = zip(chart.symbol.tolist(), chart.start.tolist(), chart.end.tolist(), strict=True)
     place = {span: t for t, span in enumerate(spans)}
     asked = zip(tree.symbol.tolist(), tree.start.tolist(), tree.end.tolist(), strict=True)
-    items = np.array([place.get(span, -1) for span in asked], np.int64)
+    items = np.array([place.get(span, -1) for span in asked], np.int32)
     if items.min() < 0:
         return -math.inf
     return derivation_log(found, items, edges_between(chart, items))

@@ -20,7 +20,6 @@ import heapq
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -29,7 +28,7 @@ from lpcfg.engine.pruned import kernels
 from lpcfg.engine.pruned.coarse import Pruned, Unfinished
 from lpcfg.engine.pruned.fine import Posteriors
 from lpcfg.errors import InputError
-from lpcfg.grammar.tables import Doubles, Longs
+from lpcfg.grammar.tables import Doubles, Ints, Longs
 
 OBJECTIVES = ("max-rule", "max-marginal", "max-product", "max-spans")
 _BESIDE = 0.1  # the share of max-rule in max-spans
@@ -39,15 +38,11 @@ _TINY = 1e-300  # stands for 0, because its log is finite: an impossible edge th
 
 @dataclass(frozen=True, eq=False)
 class Derivation:
-    """A tree of the chart: its score, and its items in pre-order."""
+    """A tree of the chart: its score, its items in pre-order, its edges in the chart's order."""
 
     score: float
-    items: tuple[int, ...]
-
-    @cached_property
-    def array(self) -> Longs:
-        """The items once more, for kernels."""
-        return np.array(self.items, np.int64)
+    items: Ints
+    edges: Longs
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,8 +95,9 @@ def best_by(weights: Scores, pruned: Pruned) -> Derivation:
     chart = pruned.chart
     total, back = kernels.best_tree(chart, weights.item, weights.edge)
     root = max(_roots(pruned), key=lambda t: total[t] + weights.root[t])
-    items = kernels.derivation(chart, back, root).tolist()
-    return Derivation(float(total[root] + weights.root[root]), tuple(items))
+    items = kernels.derivation(chart, back, root)
+    edges = np.sort(back[items])[pruned.length :]  # words have none
+    return Derivation(float(total[root] + weights.root[root]), items, edges)
 
 
 def _roots(pruned: Pruned) -> range:
@@ -122,7 +118,7 @@ def k_best(
     heapq.heapify(queue)
     while queue:
         cost, t, rank = heapq.heappop(queue)
-        yield Derivation(-float(cost), lazy.items(t, rank))
+        yield Derivation(-float(cost), *lazy.parts(t, rank))
         if lazy.exists(t, rank + 1):
             following = -lazy.score(t, rank + 1) - weights.root[t]
             heapq.heappush(queue, (following, t, rank + 1))
@@ -183,17 +179,18 @@ class _Lazy:
                 state.exhausted = True
         return rank < len(self._of(t).found)
 
-    def items(self, t: int, rank: int) -> tuple[int, ...]:
-        """Return the items of a derivation, in pre-order."""
-        items, stack = [], [(t, rank)]
+    def parts(self, t: int, rank: int) -> tuple[Ints, Longs]:
+        """Return the items of a derivation in pre-order, and its edges in the chart's order."""
+        items, edges, stack = [], [], [(t, rank)]
         while stack:
             top, at = stack.pop()
             items.append(top)
             if self._chart.entry[top] < 0:
                 choice = self._of(top).found[at]
+                edges.append(choice.edge)
                 stack.append((int(self._chart.right[choice.edge]), choice.right))
                 stack.append((int(self._chart.left[choice.edge]), choice.left))
-        return tuple(items)
+        return np.array(items, np.int32), np.array(sorted(edges), np.int64)
 
     def _is_settled(self, t: int, rank: int) -> bool:
         """Return True once it is known if the item has a derivation of this rank (above 0)."""
@@ -234,16 +231,16 @@ class _Lazy:
         return _Choice(-(float(self._weights.edge[edge]) + below), edge, left, right)
 
 
-def edges_between(chart: kernels.Chart, items: Longs) -> Longs:
-    """Return the edges that join the items of a derivation, in the order of the items above."""
+def edges_between(chart: kernels.Chart, items: Ints) -> Longs:
+    """Return the edges that join the items of a derivation, in the chart's order."""
     there = np.zeros(len(chart.symbol), np.bool_)
     there[items] = True
     above = np.repeat(there, np.diff(chart.edge_start))
     return np.flatnonzero(above & there[chart.left] & there[chart.right])
 
 
-def single_tree(chart: kernels.Chart, items: Longs, edges: Longs) -> kernels.Chart:
-    """Build the chart of a single derivation, given by its items and edges."""
+def single_tree(chart: kernels.Chart, items: Ints, edges: Longs) -> kernels.Chart:
+    """Build the chart of a single derivation, given by its items and its edges, in order."""
     items = np.sort(items)
     edge_start = np.zeros(len(items) + 1, np.int64)
     np.cumsum(chart.entry[items] < 0, out=edge_start[1:])
@@ -264,7 +261,7 @@ def single_tree(chart: kernels.Chart, items: Longs, edges: Longs) -> kernels.Cha
     )
 
 
-def derivation_log(posteriors: Posteriors, items: Longs, edges: Longs) -> float:
+def derivation_log(posteriors: Posteriors, items: Ints, edges: Longs) -> float:
     """Compute log p(d | x) of a derivation from consistent posteriors: that of its root, times each
     edge's share of the item above it. It is −inf if an edge is missing, and never above 0.
     """
