@@ -154,7 +154,7 @@ class Signed:
         elif not divided:
             item, edge = item * np.sign(total), edge * np.sign(total)
         best = decode.best_by(decode.Scores(item, edge, np.zeros(len(item))), pruned)
-        return self._labels.trees(pruned.chart, best.array, sentence.tokens)[0]
+        return self._labels.trees(pruned.chart, best.items, sentence.tokens)[0]
 
 
 # Telling ------------------------------------------------------------------------------------------
