@@ -82,8 +82,8 @@ def import_numba() -> None:
 
 
 def _listener(base: Any) -> Any:
-    """Make what Numba tells of each compilation: it pauses the garbage collector meanwhile, which
-    saves an eighth of the time, and calls what `when_compiling` was given.
+    """Make the listener that Numba tells of each compilation. It pauses the garbage collector
+    meanwhile, which saves an eighth of the time, and calls what `when_compiling` was given.
 
     Compilations are nested, and under a lock. Other packages' kernels are left alone.
     """

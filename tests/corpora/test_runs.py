@@ -2,11 +2,13 @@
 
 import gzip
 import json
+import multiprocessing
 import os
 import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections import Counter
 from dataclasses import replace
@@ -18,9 +20,10 @@ import pytest
 from backports import zstd
 
 from lpcfg.cli import main
+from lpcfg.corpora import crew
 from lpcfg.corpora.crew import Processes
 from lpcfg.corpora.forms import Form, Output
-from lpcfg.corpora.job import Job, ParseDocuments, ParsePiece
+from lpcfg.corpora.job import Job, ParseDocuments, ParsePiece, Task
 from lpcfg.corpora.run import find, run
 from lpcfg.dependencies import conllu
 from lpcfg.errors import InputError, StoreError
@@ -402,6 +405,30 @@ def test_what_a_worker_cannot_load_is_raised_by_the_run(
             lambda _: None,
             mix=False,
         )
+
+
+def test_an_error_over_a_task_is_its_answer(
+    store: str, texts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Failing:
+        def __init__(self, job: Job) -> None:
+            pass
+
+        def do(self, _: Task) -> None:
+            raise InputError("a part is broken")
+
+    monkeypatch.setattr(crew, "Worker", Failing)
+    asked = job(store, tmp_path / "out")
+    ours, theirs = multiprocessing.Pipe()
+    worker = threading.Thread(target=crew._work, args=(theirs, asked))
+    worker.start()
+    ours.send(ParseDocuments(tuple(find([str(texts)], None, asked.out))))
+    is_answered = ours.poll(10)
+    answer = ours.recv() if is_answered else None
+    ours.close()
+    worker.join(10)
+    assert isinstance(answer, InputError)
+    assert not worker.is_alive()
 
 
 @pytest.mark.parametrize("is_answered", [False, True])

@@ -34,7 +34,7 @@ ADMIN = "an-administrator's-key"
 @alone
 def test_tenfold_overload_does_not_change_goodput_latency_and_memory(store: Path) -> None:
     made = made_up(400, range(10, 31), seed=2)
-    # Each answer is 90 ms of work: to refuse nine requests beside it takes 3, to send them as much.
+    # An answer takes 90 ms of work, and refusing the nine requests that come with it 3 ms.
     bodies = [request_of(made[start : start + 100]) for start in range(0, 400, 100)]
     rounds = []
     with Process("small", store, queue=QUEUE, cache_bytes=0) as process:

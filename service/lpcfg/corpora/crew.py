@@ -134,7 +134,7 @@ def _work(pipe: Connection, job: Job) -> None:
 
 
 def _or_error(work: Callable[[], T]) -> T | LpcfgError:
-    """Return the result of some work, or the error that it raised, which the parent raises."""
+    """Return the result of some work, or the error that it raised, for the parent to raise."""
     try:
         return work()
     except LpcfgError as error:

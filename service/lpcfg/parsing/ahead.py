@@ -70,8 +70,8 @@ def _alone(work: Callable[[], object]) -> None:
 
 
 def two_words(tables: Tables) -> Pruned | None:
-    """Return the chart of two words below one rule, with which kernels can be called. Return None
-    if the grammar has no rule over two words.
+    """Make a chart of two words below one rule: to compile kernels, they are called with it. Return
+    None if the grammar has no rule over two words.
     """
     grammar = tables.grammar
     entry = np.full(grammar.n_symbols, -1, np.int32)
@@ -97,7 +97,7 @@ def two_words(tables: Tables) -> Pruned | None:
 
 
 def emitted(pruned: Pruned) -> Emissions:
-    """Return the emissions of the words of such a chart."""
+    """Return the emissions of the words in the chart that `two_words` makes."""
     words = slice(0, pruned.length)
     return Emissions(
         start=np.arange(pruned.length + 1, dtype=np.int32),

@@ -229,7 +229,9 @@ class Parser:
         return made
 
     def _compile_the_tensors(self) -> None:
-        """Compile their kernels first while a second process compiles what comes before them."""
+        """Compile the kernels of the tensors, if a second process compiles those that run before
+        them.
+        """
         if _second_process.is_running and (pruned := two_words(self.model.coarse)) is not None:
             fine.posteriors(pruned, self._own.members)
 

@@ -14,7 +14,6 @@ in served probabilities alike. `ratio` keeps the signs, for raw marginals and `c
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import reduce
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -132,41 +131,34 @@ def posteriors(pruned: Pruned, members: Sequence[Member]) -> Posteriors:
 
     If no member gives any, or their p(x) cancel, return the coarse posteriors.
     """
-    totals, shares, items, edges, ratios = [], [], [], [], []
+    item, edge = np.zeros(len(pruned.item)), np.zeros(len(pruned.edge))
+    ratio = np.zeros(len(pruned.item))
+    totals = []
     for tables, weight in members:
-        total, exponent, ratio, edge_ratio = kernels.fine_pass(
+        total, exponent, of_item, of_edge = kernels.fine_pass(
             pruned.chart, pruned.item, pruned.edge, tables, pruned.length
         )
-        item, edge = np.abs(ratio), np.abs(edge_ratio)
         # Tables with numbers far apart may overflow; such a member has no say in this sentence.
-        if total != 0.0 and math.isfinite(total + item.sum() + edge.sum()):
+        if total != 0.0 and math.isfinite(total + of_item.sum() + of_edge.sum()):
             totals.append((total, exponent, weight))
-            shares.append(weight / max(1.0, float(item.max())))
-            items.append(item)
-            edges.append(edge)
-            ratios.append(ratio)
+            ratio += weight * of_item
+            vote = weight / max(1.0, float(np.abs(of_item).max()))
+            item += vote * np.abs(of_item)
+            edge += vote * np.abs(of_edge)
     sign, log = _mean(totals) if totals else (0, -math.inf)
     if sign == 0:
         return Posteriors(
             pruned, pruned.item, pruned.edge, pruned.item, 1, pruned.log_probability, 0
         )
-    weights = [weight for *_, weight in totals]
-    whole = sum(weights)
+    whole = sum(weight for *_, weight in totals)
     return Posteriors(
         pruned=pruned,
-        item=_sum(items, shares, whole),
-        edge=_sum(edges, shares, whole),
-        ratio=_sum(ratios, weights, whole),
+        item=item / whole,
+        edge=edge / whole,
+        ratio=ratio / whole,
         sign=sign,
         log_probability=pruned.log_probability + log,
         negative=sum(total < 0 for total, *_ in totals),
-    )
-
-
-def _sum(arrays: Sequence[Doubles], factors: Sequence[float], whole: float) -> Doubles:
-    """Sum arrays, each times its factor of a whole."""
-    return reduce(
-        np.add, [array * (one / whole) for array, one in zip(arrays, factors, strict=True)]
     )
 
 
