@@ -643,7 +643,9 @@ def _compile_beside() -> None:
 
 
 def _compile_the_rest() -> None:
-    """Compile the kernels that prune, rescore and read a chart, for models like the default one."""
+    """Compile the kernels that look around words, and that prune, rescore and read a chart, for
+    models like the default one.
+    """
     model = from_bundle(load("en", default_store()))
     parser = Parser(replace(model, members=(), weights=()))  # whose kernels are compiled elsewhere
     words, given, coarse = ("the", "cat"), two_words(model.coarse), parser._own.coarse
