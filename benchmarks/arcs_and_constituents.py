@@ -19,10 +19,10 @@ import numpy as np
 from benchmarks.dependency_trees.bootstrap import paired_bootstrap, right_heads
 from benchmarks.dependency_trees.k_best import k_best_trees
 
-from lpcfg.dependencies import conllu
-from lpcfg.dependencies.arcs import modifiers
-from lpcfg.dependencies.parser import DependencyParser
-from lpcfg.parsing.parser import Parser
+from lpcfg.kinds.constituency.predict import Parser
+from lpcfg.kinds.dependencies import conllu
+from lpcfg.kinds.dependencies.arcs import modifiers
+from lpcfg.kinds.dependencies.predict import DependencyParser
 
 DATA = Path(os.environ.get("LPCFG_DATA", "../shared/data"))
 BEST = 20

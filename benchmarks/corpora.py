@@ -35,17 +35,17 @@ from typing import cast
 
 from benchmarks.environment import Record, environment
 
-from lpcfg.corpora.crew import Watch
-from lpcfg.corpora.folder import open_folder
-from lpcfg.corpora.forms import Output
-from lpcfg.corpora.job import Job, Outcome, ParseDocuments
-from lpcfg.corpora.ledger import Ledger
-from lpcfg.corpora.run import find, run
-from lpcfg.corpora.work import Worker, pieces_of
-from lpcfg.models.store.versions import resolve
-from lpcfg.parsing.parser import Parser
-from lpcfg.parsing.results import Analysis, Options, Sentence
-from lpcfg.parsing.sentences import sentences_in
+from lpcfg.kinds.constituency.predict import Parser
+from lpcfg.kinds.constituency.results import Analysis, Options
+from lpcfg.kinds.sentences import Sentence, sentences_in
+from lpcfg.predict.crew import Watch
+from lpcfg.predict.folder import open_folder
+from lpcfg.predict.forms import Output
+from lpcfg.predict.job import Job, Outcome, ParseDocuments
+from lpcfg.predict.ledger import Ledger
+from lpcfg.predict.run import find, run
+from lpcfg.predict.work import Worker, pieces_of
+from lpcfg.store.versions import resolve
 
 DATA = Path(os.environ.get("LPCFG_DATA", "../shared/data"))
 PIECE = 1 << 15

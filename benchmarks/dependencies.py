@@ -27,12 +27,12 @@ from benchmarks.dependency_trees.reranking import Candidates
 from benchmarks.dependency_trees.second_order import SiblingParser
 from benchmarks.dependency_trees.tree_scores import TreeScores
 
-from lpcfg.dependencies import conllu, spectral
-from lpcfg.dependencies.arcs import Arcs, projectivized
-from lpcfg.dependencies.head_rules import arcs_of
-from lpcfg.dependencies.parser import DependencyParser
-from lpcfg.dependencies.vocabulary import Vocabulary
-from lpcfg.train.estimators.spectral import SpectralConfig
+from lpcfg.kinds.dependencies import conllu, spectral
+from lpcfg.kinds.dependencies.arcs import Arcs, projectivized
+from lpcfg.kinds.dependencies.head_rules import arcs_of
+from lpcfg.kinds.dependencies.predict import DependencyParser
+from lpcfg.kinds.dependencies.vocabulary import Vocabulary
+from lpcfg.training.estimators.spectral import SpectralConfig
 from lpcfg.trees.brackets import read
 from lpcfg.trees.normalize import normalize
 

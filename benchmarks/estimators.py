@@ -24,10 +24,10 @@ from benchmarks.page import origin, show, table
 from benchmarks.spectral_tables import PAPER, WHOLE
 from benchmarks.treebanks import TAGS
 
-from lpcfg.parsing.parser import Parser
-from lpcfg.train.config import TrainingConfig, member
-from lpcfg.train.pipeline import train, train_and_publish
-from lpcfg.train.summary import TrainReport
+from lpcfg.kinds.constituency.predict import Parser
+from lpcfg.training.config import TrainingConfig, member
+from lpcfg.training.pipeline import train, train_and_publish
+from lpcfg.training.summary import TrainReport
 from lpcfg.trees.tree import Tree
 
 DEFAULT = "the default configuration"

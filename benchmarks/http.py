@@ -29,9 +29,9 @@ from typing import Any, TypeVar
 
 from benchmarks.serving import Caller, Process, percentile, prepared
 
-from lpcfg.parsing.parser import Parser
-from lpcfg.parsing.results import Sentence
-from lpcfg.parsing.to_json import analysis_json
+from lpcfg.kinds.constituency.answer import analysis_json
+from lpcfg.kinds.constituency.predict import Parser
+from lpcfg.kinds.sentences import Sentence
 from lpcfg.settings import read_settings
 from lpcfg.trees.brackets import read
 from lpcfg.trees.normalize import normalize

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from lpcfg.errors import InputError, SettingsError
+from lpcfg.base.errors import InputError, SettingsError
 from lpcfg.grammar.tables import Doubles, Longs
 from lpcfg.lm.corpus import Sentence, Vocabulary
 

@@ -29,28 +29,29 @@ import numpy as np
 import safetensors.numpy
 from benchmarks.environment import Record, environment
 from tests import small_models
-from tests.dependencies import small as small_dependencies
+from tests.kinds.dependencies import small as small_dependencies
 from tests.small_layers import random_layer
 
-from lpcfg.dependencies import model as dependency_models
-from lpcfg.dependencies.parser import DependencyParser
-from lpcfg.dependencies.to_json import parsed_json
+from lpcfg.base.errors import StoreError
 from lpcfg.engine.pruned.decode import OBJECTIVES
-from lpcfg.errors import StoreError
 from lpcfg.grammar.tagging import FREQUENT
-from lpcfg.models.calibration_map import MonotoneMap
-from lpcfg.models.model import from_bundle, to_bundle
-from lpcfg.models.store.files import Bundle
-from lpcfg.models.store.versions import load, publish
-from lpcfg.models.usual import Usual
-from lpcfg.parsing.parser import Parser
-from lpcfg.parsing.results import Options, Sentence
-from lpcfg.parsing.to_json import analysis_json, marginals_json, tree_probability_json
-from lpcfg.sequences import model as tag_models
-from lpcfg.sequences.tagger import SequenceTagger
-from lpcfg.sequences.to_json import tagged_json
-from lpcfg.sequences.training import Config, estimator_of, learn
-from lpcfg.sequences.training import read as read_tagged
+from lpcfg.kinds.calibration_map import MonotoneMap
+from lpcfg.kinds.constituency.answer import analysis_json, marginals_json, tree_probability_json
+from lpcfg.kinds.constituency.model import from_bundle, to_bundle
+from lpcfg.kinds.constituency.predict import Parser
+from lpcfg.kinds.constituency.results import Options
+from lpcfg.kinds.constituency.surprisal import Usual
+from lpcfg.kinds.dependencies import model as dependency_models
+from lpcfg.kinds.dependencies.answer import parsed_json
+from lpcfg.kinds.dependencies.predict import DependencyParser
+from lpcfg.kinds.sentences import Sentence
+from lpcfg.kinds.tags import model as tag_models
+from lpcfg.kinds.tags.answer import tagged_json
+from lpcfg.kinds.tags.predict import SequenceTagger
+from lpcfg.kinds.tags.train import Config, estimator_of, learn
+from lpcfg.kinds.tags.train import read as read_tagged
+from lpcfg.store.files import Bundle
+from lpcfg.store.versions import load, publish
 
 SENTENCES = (
     ("Yes",),

@@ -30,12 +30,11 @@ from benchmarks.environment import ROOT, Record, environment
 from lpcfg.engine.exact.inside_outside import inside
 from lpcfg.engine.pruned import decode, fine
 from lpcfg.engine.pruned.coarse import Coarse, Thresholds
-from lpcfg.evaluation.brackets import evaluate
-from lpcfg.models.model import Model, from_bundle
-from lpcfg.models.store.versions import load
-from lpcfg.parsing.parser import Parser
-from lpcfg.parsing.results import Sentence
-from lpcfg.parsing.sentences import sentence_from_tree
+from lpcfg.kinds.constituency.brackets import evaluate
+from lpcfg.kinds.constituency.model import Model, from_bundle
+from lpcfg.kinds.constituency.predict import Parser
+from lpcfg.kinds.sentences import Sentence, sentence_from_tree
+from lpcfg.store.versions import load
 from lpcfg.trees.brackets import read
 from lpcfg.trees.normalize import normalize
 from lpcfg.trees.tree import Tree
@@ -53,8 +52,8 @@ AGREEMENT = 1e-3
 START = """
 import sys, time
 started = time.perf_counter()
-from lpcfg.parsing.results import Sentence
-from lpcfg.parsing.parser import Parser
+from lpcfg.kinds.constituency.results import Sentence
+from lpcfg.kinds.constituency.predict import Parser
 imported = time.perf_counter()
 parser = Parser.load(sys.argv[1], sys.argv[2])
 loaded = time.perf_counter()

@@ -27,10 +27,10 @@ from benchmarks.environment import Record, environment
 from benchmarks.serving import Connection, Lost, Process, percentile
 from tests import small_models
 
-from lpcfg.models.model import to_bundle
-from lpcfg.models.store.files import Bundle
-from lpcfg.models.store.versions import load, publish, remove
+from lpcfg.kinds.constituency.model import to_bundle
 from lpcfg.settings import read_settings
+from lpcfg.store.files import Bundle
+from lpcfg.store.versions import load, publish, remove
 
 CLIENTS = 6
 ADMIN = "an administrator's key"

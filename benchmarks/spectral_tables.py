@@ -20,16 +20,15 @@ from benchmarks.treebanks import TAGS
 
 from lpcfg.engine.pruned import decode, fine, kernels
 from lpcfg.engine.pruned.coarse import Coarse, Pruned, Thresholds
-from lpcfg.evaluation.brackets import evaluate
 from lpcfg.grammar.lexicon import Emitter
-from lpcfg.models.model import Model
-from lpcfg.parsing.parser import Parser
-from lpcfg.parsing.readout import Labels
-from lpcfg.parsing.results import Sentence
-from lpcfg.parsing.sentences import sentence_from_tree
-from lpcfg.train.config import TrainingConfig, member
-from lpcfg.train.data.features import SIMPLE_TEMPLATES
-from lpcfg.train.pipeline import train
+from lpcfg.kinds.constituency.brackets import evaluate
+from lpcfg.kinds.constituency.model import Model
+from lpcfg.kinds.constituency.predict import Parser
+from lpcfg.kinds.constituency.readout import Labels
+from lpcfg.kinds.sentences import Sentence, sentence_from_tree
+from lpcfg.training.config import TrainingConfig, member
+from lpcfg.training.data.features import SIMPLE_TEMPLATES
+from lpcfg.training.pipeline import train
 from lpcfg.trees.tree import Tree
 
 STATES = (4, 8, 16, 24, 32)

@@ -24,8 +24,8 @@ from benchmarks.environment import ROOT, commit, cpu
 from benchmarks.page import put
 from benchmarks.parse import check_agreement
 
-from lpcfg.models.model import from_bundle
-from lpcfg.models.store.versions import load
+from lpcfg.kinds.constituency.model import from_bundle
+from lpcfg.store.versions import load
 from lpcfg.trees.brackets import read
 from lpcfg.trees.normalize import normalize
 
@@ -37,8 +37,8 @@ RANDOM_WORDS = 200
 WORKER = """
 import json, sys, time
 started = time.process_time()
-from lpcfg.parsing.parser import Parser
-from lpcfg.parsing.results import Sentence
+from lpcfg.kinds.constituency.predict import Parser
+from lpcfg.kinds.constituency.results import Sentence
 parsers = {True: Parser.load(sys.argv[1], sys.argv[2])}
 parsers[True].parse([Sentence(("It", "works", "."))])
 seconds = time.process_time() - started

@@ -23,17 +23,17 @@ from benchmarks.page import origin, put, table
 
 from lpcfg.grammar.lexicon import ALONE, Emitter
 from lpcfg.grammar.tables import Doubles, Emissions
-from lpcfg.models.model import Model
-from lpcfg.parsing.parser import Parser
-from lpcfg.parsing.results import Analysis
-from lpcfg.parsing.sentences import sentence_from_tree
-from lpcfg.sequences.chains import Tagged
-from lpcfg.sequences.evaluation import TagScores, evaluate
-from lpcfg.sequences.kernel import Posteriors
-from lpcfg.sequences.tagger import SequenceTagger
-from lpcfg.sequences.training import Config, estimator_of, learn, read
-from lpcfg.train.config import TrainingConfig
-from lpcfg.train.pipeline import train
+from lpcfg.kinds.constituency.model import Model
+from lpcfg.kinds.constituency.predict import Parser
+from lpcfg.kinds.constituency.results import Analysis
+from lpcfg.kinds.sentences import sentence_from_tree
+from lpcfg.kinds.tags.chains import Tagged
+from lpcfg.kinds.tags.evaluate import TagScores, evaluate
+from lpcfg.kinds.tags.kernel import Posteriors
+from lpcfg.kinds.tags.predict import SequenceTagger
+from lpcfg.kinds.tags.train import Config, estimator_of, learn, read
+from lpcfg.training.config import TrainingConfig
+from lpcfg.training.pipeline import train
 from lpcfg.trees.tree import Tree
 
 ESTIMATORS = ("em", "spectral", "pivot", "pivot+em", "clustering+em")

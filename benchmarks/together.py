@@ -20,8 +20,8 @@ from pathlib import Path
 
 from benchmarks.environment import ROOT, Record, environment
 
-from lpcfg.parsing.parser import Parser
-from lpcfg.parsing.sentences import sentence_from_tree
+from lpcfg.kinds.constituency.predict import Parser
+from lpcfg.kinds.sentences import sentence_from_tree
 from lpcfg.trees.brackets import read
 from lpcfg.trees.normalize import normalize
 
@@ -29,8 +29,8 @@ THREADS, PROCESSES = (1, 2), (1, 2, 4)
 
 WORKER = """
 import json, sys, time
-from lpcfg.parsing.parser import Parser
-from lpcfg.parsing.results import Sentence
+from lpcfg.kinds.constituency.predict import Parser
+from lpcfg.kinds.constituency.results import Sentence
 parser = Parser.load(sys.argv[1], sys.argv[2])
 sentences = [Sentence(tuple(words)) for words in json.loads(sys.stdin.readline())]
 parser.parse(sentences[:20])

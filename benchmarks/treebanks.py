@@ -8,11 +8,11 @@ from pathlib import Path
 
 from benchmarks.environment import ROOT
 
-from lpcfg.evaluation.brackets import evaluate
-from lpcfg.evaluation.run import Tags
-from lpcfg.parsing.parser import Parser
-from lpcfg.parsing.results import Analysis
-from lpcfg.parsing.sentences import sentence_from_tree
+from lpcfg.kinds.constituency.brackets import evaluate
+from lpcfg.kinds.constituency.evaluate import Tags
+from lpcfg.kinds.constituency.predict import Parser
+from lpcfg.kinds.constituency.results import Analysis
+from lpcfg.kinds.sentences import sentence_from_tree
 from lpcfg.trees.brackets import read
 from lpcfg.trees.normalize import normalize
 from lpcfg.trees.tree import Tree

@@ -30,16 +30,16 @@ from benchmarks import treebanks
 from benchmarks.environment import Record, environment
 from benchmarks.page import origin, put, table
 
-from lpcfg.evaluation.brackets import evaluate
 from lpcfg.grammar.tables import Ints, Tables
-from lpcfg.models.model import Model
-from lpcfg.parsing.parser import Parser
-from lpcfg.parsing.sentences import sentence_from_tree, sentences_in
+from lpcfg.kinds.constituency.brackets import evaluate
+from lpcfg.kinds.constituency.model import Model
+from lpcfg.kinds.constituency.predict import Parser
+from lpcfg.kinds.sentences import sentence_from_tree, sentences_in
 from lpcfg.text.files import texts
-from lpcfg.train.config import TrainingConfig, member
-from lpcfg.train.data.examples import Examples
-from lpcfg.train.data.folds import HeldOut
-from lpcfg.train.data.treebank import (
+from lpcfg.training.config import TrainingConfig, member
+from lpcfg.training.data.examples import Examples
+from lpcfg.training.data.folds import HeldOut
+from lpcfg.training.data.treebank import (
     Forest,
     forest_of,
     lexicon_of,
@@ -47,12 +47,12 @@ from lpcfg.train.data.treebank import (
     read_forest,
     strees_of,
 )
-from lpcfg.train.estimators.compact import tables_of
-from lpcfg.train.estimators.moments import Occurrences, Projection
-from lpcfg.train.estimators.registry import Job, estimator
-from lpcfg.train.estimators.spectral import SpectralConfig, project
-from lpcfg.train.pipeline import train
-from lpcfg.train.stages import Stages
+from lpcfg.training.estimators.compact import tables_of
+from lpcfg.training.estimators.moments import Occurrences, Projection
+from lpcfg.training.estimators.registry import Job, estimator
+from lpcfg.training.estimators.spectral import SpectralConfig, project
+from lpcfg.training.pipeline import train
+from lpcfg.training.stages import Stages
 from lpcfg.trees.binarize import binarize, restore
 from lpcfg.trees.brackets import write
 from lpcfg.trees.normalize import normalize

@@ -16,8 +16,8 @@ from pathlib import Path
 import numpy as np
 from benchmarks.environment import ROOT, environment
 
-from lpcfg.parsing.parser import Parser
-from lpcfg.parsing.results import Sentence
+from lpcfg.kinds.constituency.predict import Parser
+from lpcfg.kinds.sentences import Sentence
 from lpcfg.trees.brackets import read
 
 ODD = ("(", ")", ",", "'", "...", "-", "42", "3.14", "%", "http://x.org", "\N{GRINNING FACE}", "é")

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lpcfg.train.data.features import WIDTHS
-from lpcfg.train.data.heads import ENGLISH, FALLBACK
+from lpcfg.training.data.features import WIDTHS
+from lpcfg.training.data.heads import ENGLISH, FALLBACK
 from lpcfg.trees.binarize import is_intermediate, split_chain, unescape
 from lpcfg.trees.tree import Tree
 

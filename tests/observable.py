@@ -9,7 +9,7 @@ The projections are U and V Σ⁻¹ of a truncated SVD of Ω^a, so that Y = Uᵀ
 convention of the NAACL paper). Σ⁻¹ stands in Z and nowhere else.
 
 For small numbers of features: all matrices are dense. The theory's tests stand on it; treebanks
-are for `lpcfg.train.estimators.spectral`.
+are for `lpcfg.training.estimators.spectral`.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
@@ -18,7 +18,7 @@ from typing import NamedTuple, Optional
 
 import numpy as np
 
-from lpcfg.errors import TrainingError
+from lpcfg.base.errors import TrainingError
 from lpcfg.grammar.tables import Doubles, Grammar, Ints, Tables
 from lpcfg.trees.tree import Tree
 

@@ -16,7 +16,7 @@ from lpcfg.engine.exact.scaled import SignedLog
 from lpcfg.engine.pruned import kernels
 from lpcfg.engine.pruned.coarse import Coarse, ContextTables, Limits, Pruned, Thresholds, Unfinished
 from lpcfg.grammar.tables import Emissions, Grammar, Tables
-from lpcfg.models.model import coarse_tables
+from lpcfg.kinds.constituency.model import coarse_tables
 from tests.strategies_grammar import WORDS, random_emissions, random_grammar, random_tables
 
 NOTHING_OUT = Thresholds(estimate=0.0, item=math.ulp(0.0), edge=0.0)

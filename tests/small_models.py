@@ -4,10 +4,10 @@ from functools import cache
 from itertools import islice
 from pathlib import Path
 
-from lpcfg.models.model import Model
-from lpcfg.parsing.parser import Parser
-from lpcfg.train.config import TrainingConfig, member
-from lpcfg.train.pipeline import train
+from lpcfg.kinds.constituency.model import Model
+from lpcfg.kinds.constituency.predict import Parser
+from lpcfg.training.config import TrainingConfig, member
+from lpcfg.training.pipeline import train
 from lpcfg.trees.brackets import read, write
 from lpcfg.trees.normalize import normalize
 from lpcfg.trees.tree import Tree

@@ -18,8 +18,8 @@ from types import FrameType, ModuleType
 
 import numpy as np
 
-from lpcfg.models.store import versions as store
-from lpcfg.models.store.files import Bundle
+from lpcfg.store import versions as store
+from lpcfg.store.files import Bundle
 
 NAME = "m"
 WARM_UP = 20

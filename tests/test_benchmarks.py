@@ -11,9 +11,9 @@ from benchmarks.page import put
 from benchmarks.spectral_tables import DIVIDED, SIGNED, VARIANTS, WHOLE, Signed
 from benchmarks.variants import EXPERIMENTS
 
-from lpcfg.models.model import Model
-from lpcfg.parsing.parser import Parser
-from lpcfg.parsing.sentences import sentence_from_tree
+from lpcfg.kinds.constituency.model import Model
+from lpcfg.kinds.constituency.predict import Parser
+from lpcfg.kinds.sentences import sentence_from_tree
 from lpcfg.trees.brackets import parse_tree
 from tests import small_models
 from tests.small_models import SMALL

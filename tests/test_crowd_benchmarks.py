@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from benchmarks import together, worst
 
-from lpcfg.models.model import to_bundle
-from lpcfg.models.store.versions import publish
+from lpcfg.kinds.constituency.model import to_bundle
+from lpcfg.store.versions import publish
 from tests import small_models
 
 

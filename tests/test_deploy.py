@@ -14,10 +14,10 @@ import yaml
 from typer.main import get_command
 
 from lpcfg import cli
+from lpcfg.serve.metrics import Metrics
+from lpcfg.serve.served import Models
+from lpcfg.serve.state import Admission, Cache
 from lpcfg.settings import PREFIX, Settings
-from lpcfg.web.metrics import Metrics
-from lpcfg.web.served import Models
-from lpcfg.web.state import Admission, Cache
 from tests.needs import lacking
 
 ROOT = Path(__file__).resolve().parents[1]

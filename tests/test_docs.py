@@ -19,8 +19,8 @@ import typer.main
 from benchmarks.serving import Process
 
 from lpcfg.cli import app
-from lpcfg.parsing.parser import Parser
-from lpcfg.parsing.readout import Labels
+from lpcfg.kinds.constituency.predict import Parser
+from lpcfg.kinds.constituency.readout import Labels
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"

@@ -113,7 +113,7 @@ def test_no_numbered_result_of_a_paper_is_left_out(paper: str) -> None:
 
 
 def test_what_does_not_exist_is_noticed() -> None:
-    assert not exists("train/test_theory.py::test_that_nobody_wrote")
+    assert not exists("training/test_theory.py::test_that_nobody_wrote")
     assert not exists("train/test_absent.py")
     assert not exists("python -m benchmarks.absent")
     assert not exists("lpcfg absent")

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from benchmarks import parse
 
-from lpcfg.models.model import Model, to_bundle
-from lpcfg.models.store.versions import publish
+from lpcfg.kinds.constituency.model import Model, to_bundle
+from lpcfg.store.versions import publish
 from tests import small_models
 
 ALWAYS = {"cpu", "commit", "numba", "numpy", "peak_rss_mb", "p50_ms", "p99_ms", "states", "n"}

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from lpcfg import cores
 from lpcfg.api.stores import chosen_store
-from lpcfg.errors import SettingsError
+from lpcfg.base import cores
+from lpcfg.base.errors import SettingsError
 from lpcfg.settings import PREFIX, Settings, misspelt_settings, read_settings
 
 TABLE = Path(__file__).resolve().parents[1] / "docs" / "settings.md"

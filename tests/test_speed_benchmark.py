@@ -7,8 +7,8 @@ import pytest
 from benchmarks import speed
 from benchmarks.speed import Job, Side
 
-from lpcfg.models.model import to_bundle
-from lpcfg.models.store.versions import publish
+from lpcfg.kinds.constituency.model import to_bundle
+from lpcfg.store.versions import publish
 from tests import small_models
 
 

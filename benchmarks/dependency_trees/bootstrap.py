@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from lpcfg.dependencies.arcs import Arcs
 from lpcfg.grammar.tables import Doubles, Longs
+from lpcfg.kinds.dependencies.arcs import Arcs
 
 
 def right_heads(gold: Sequence[Arcs], predicted: Sequence[Arcs]) -> Longs:

@@ -3,15 +3,15 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from lpcfg.dependencies.arcs import Arcs
-from lpcfg.dependencies.expansion import expand
-from lpcfg.errors import TrainingError
+from lpcfg.base.errors import TrainingError
 from lpcfg.grammar.lexicon import Lexicon
 from lpcfg.grammar.tables import Grammar, Tables
-from lpcfg.train.data.examples import Examples
-from lpcfg.train.data.treebank import forest_of, lexicon_of
-from lpcfg.train.estimators.registry import Facts, Job, estimator
-from lpcfg.train.stages import Stages
+from lpcfg.kinds.dependencies.arcs import Arcs
+from lpcfg.kinds.dependencies.expansion import expand
+from lpcfg.training.data.examples import Examples
+from lpcfg.training.data.treebank import forest_of, lexicon_of
+from lpcfg.training.estimators.registry import Facts, Job, estimator
+from lpcfg.training.stages import Stages
 
 
 @dataclass(frozen=True, eq=False)

@@ -29,9 +29,9 @@ from benchmarks.dependency_trees.features import (
 from benchmarks.dependency_trees.k_best import k_best_trees
 from numba import njit
 
-from lpcfg.dependencies import eisner
-from lpcfg.dependencies.arcs import Arcs
 from lpcfg.grammar.tables import Doubles, Longs, Singles
+from lpcfg.kinds.dependencies import eisner
+from lpcfg.kinds.dependencies.arcs import Arcs
 
 FREQUENT = 3
 """Words seen so often have features of their own."""

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lpcfg.dependencies.arcs import Arcs, modifiers
 from lpcfg.grammar.tables import Doubles, Longs
+from lpcfg.kinds.dependencies.arcs import Arcs, modifiers
 
 PASSES = 10
 FAR = 30.0

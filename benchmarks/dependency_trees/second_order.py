@@ -34,8 +34,8 @@ from benchmarks.dependency_trees.linear import (
 )
 from numba import njit
 
-from lpcfg.dependencies.arcs import Arcs
 from lpcfg.grammar.tables import Doubles, Longs, Singles
+from lpcfg.kinds.dependencies.arcs import Arcs
 
 LEAST_GAP = 1e-3
 """Posteriors so near to the truth teach nothing."""

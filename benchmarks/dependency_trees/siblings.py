@@ -14,8 +14,8 @@ import numpy as np
 from benchmarks.dependency_trees.k_best import best_pairs, best_roots
 from numba import njit
 
-from lpcfg.dependencies.eisner import LEAST
 from lpcfg.grammar.tables import Doubles, Ints, Longs
+from lpcfg.kinds.dependencies.eisner import LEAST
 
 
 @njit(cache=True, nogil=True)

@@ -13,11 +13,11 @@ import numpy as np
 from benchmarks.dependency_trees.expanded import Expanded
 from numba import njit
 
-from lpcfg.dependencies.arcs import Arcs
-from lpcfg.dependencies.eisner import bottom_up
-from lpcfg.dependencies.expansion import LEFT, RIGHT, part_of_speech
 from lpcfg.grammar.lexicon import Emitter
 from lpcfg.grammar.tables import Doubles, Ints, Longs
+from lpcfg.kinds.dependencies.arcs import Arcs
+from lpcfg.kinds.dependencies.eisner import bottom_up
+from lpcfg.kinds.dependencies.expansion import LEFT, RIGHT, part_of_speech
 
 UNSEEN = -12.0
 """log p of a rule or a root that was never seen."""

@@ -12,15 +12,11 @@ it is asked for, so that `import lpcfg` costs nothing.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-# The room first: its import sets the name `train` of this package, which is the function after it.
-import lpcfg.train  # noqa: F401
 from lpcfg.api.functions import load, load_dependencies, train
-from lpcfg.compiled import find_place
+from lpcfg.base.jit import find_place
 
 if TYPE_CHECKING:
-    from lpcfg.client import AsyncClient, Client, ServiceError
-    from lpcfg.dependencies.parser import DependencyParser
-    from lpcfg.errors import (
+    from lpcfg.base.errors import (
         DeadlineError,
         GrammarError,
         InputError,
@@ -32,10 +28,12 @@ if TYPE_CHECKING:
         TrainingError,
         TreebankError,
     )
-    from lpcfg.models.model import Model
-    from lpcfg.parsing.parser import Parser
-    from lpcfg.parsing.results import Sentence
-    from lpcfg.train.config import TrainingConfig
+    from lpcfg.client import AsyncClient, Client, ServiceError
+    from lpcfg.kinds.constituency.model import Model
+    from lpcfg.kinds.constituency.predict import Parser
+    from lpcfg.kinds.dependencies.predict import DependencyParser
+    from lpcfg.kinds.sentences import Sentence
+    from lpcfg.training.config import TrainingConfig
     from lpcfg.trees.tree import Tree
 
     __version__: str
@@ -71,15 +69,15 @@ find_place()  # before anything imports a kernel
 _HOMES = {
     "AsyncClient": "lpcfg.client",
     "Client": "lpcfg.client",
-    "DependencyParser": "lpcfg.dependencies.parser",
+    "DependencyParser": "lpcfg.kinds.dependencies.predict",
     "ServiceError": "lpcfg.client",
-    "Model": "lpcfg.models.model",
-    "Parser": "lpcfg.parsing.parser",
-    "Sentence": "lpcfg.parsing.results",
-    "TrainingConfig": "lpcfg.train.config",
+    "Model": "lpcfg.kinds.constituency.model",
+    "Parser": "lpcfg.kinds.constituency.predict",
+    "Sentence": "lpcfg.kinds.sentences",
+    "TrainingConfig": "lpcfg.training.config",
     "Tree": "lpcfg.trees.tree",
 }
-"""The modules of public names; those not listed are in lpcfg.errors."""
+"""The modules of public names; those not listed are in lpcfg.base.errors."""
 
 
 def __getattr__(name: str) -> Any:
@@ -90,7 +88,7 @@ def __getattr__(name: str) -> Any:
         return version("lpcfg")
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(_HOMES.get(name, "lpcfg.errors")), name)
+    value = getattr(import_module(_HOMES.get(name, "lpcfg.base.errors")), name)
     globals()[name] = value
     return value
 

@@ -2,8 +2,8 @@
 
 import sys
 
-from lpcfg.cancel import block_interrupts
-from lpcfg.collector import skip_the_last_collections
+from lpcfg.base.cancel import block_interrupts
+from lpcfg.base.collector import skip_the_last_collections
 
 
 def main() -> int:

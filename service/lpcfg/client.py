@@ -26,7 +26,7 @@ from uuid import uuid4
 import httpx
 from pydantic import BaseModel, ValidationError
 
-from lpcfg.errors import InputError, LpcfgError
+from lpcfg.base.errors import InputError, LpcfgError
 from lpcfg.protocol.schemas import (
     BatchLine,
     DependenciesResponse,

@@ -15,9 +15,9 @@ from pydantic_settings import (
     SettingsConfigDict,
 )
 
-from lpcfg.cores import cores
-from lpcfg.errors import SettingsError
-from lpcfg.stores import default_store
+from lpcfg.base.cores import cores
+from lpcfg.base.errors import SettingsError
+from lpcfg.store.places import default_store
 
 PREFIX = "LPCFG_"
 

@@ -29,9 +29,8 @@ from spacy.language import Language
 from spacy.tokens import Doc, Span, Token
 
 from lpcfg.api.functions import load
-from lpcfg.parsing.parser import Parser
-from lpcfg.parsing.results import Sentence
-from lpcfg.parsing.sentences import sentences_in
+from lpcfg.kinds.constituency.predict import Parser
+from lpcfg.kinds.sentences import Sentence, sentences_in
 
 KEY = "lpcfg"
 """The key under which a document keeps its parses: plain values, so that it can be stored."""

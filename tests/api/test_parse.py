@@ -8,8 +8,9 @@ import nltk
 import pytest
 
 import lpcfg
-from lpcfg.parsing.readout import ROUNDING
-from lpcfg.parsing.results import Analysis, Constraint
+from lpcfg.kinds.constituency.readout import ROUNDING
+from lpcfg.kinds.constituency.results import Analysis
+from lpcfg.kinds.sentences import Constraint
 from tests import small_models
 
 SMALL = Path(__file__).resolve().parents[2] / "examples" / "small.mrg"
@@ -199,7 +200,7 @@ def test_a_trained_model_saves_what_the_command_would_publish(tmp_path: Path) ->
 SCRIPT = """
 import sys
 import lpcfg
-from lpcfg.train.data import treebank
+from lpcfg.training.data import treebank
 
 treebank._PIECE = 2000  # bytes a worker reads at a time, so that a small file needs several
 print("once")

@@ -8,7 +8,7 @@ from spacy.language import Language
 from spacy.tokens import Doc, DocBin
 
 import lpcfg.spacy
-from lpcfg.errors import StoreError
+from lpcfg.base.errors import StoreError
 
 STORE = str(Path(__file__).resolve().parents[2] / "model_store")
 

@@ -25,9 +25,9 @@ from lpcfg.cli.options import Objective
 from lpcfg.cli.train import Estimator
 from lpcfg.engine.pruned.decode import OBJECTIVES
 from lpcfg.lm import estimate as lm
-from lpcfg.models.store.files import Bundle
-from lpcfg.models.store.versions import publish
-from lpcfg.train.estimators.registry import ESTIMATORS
+from lpcfg.store.files import Bundle
+from lpcfg.store.versions import publish
+from lpcfg.training.estimators.registry import ESTIMATORS
 from lpcfg.trees.brackets import parse_tree, read
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from lpcfg.cli import main
-from lpcfg.dependencies import conllu
-from lpcfg.dependencies.arcs import Arcs
-from tests.dependencies import small
+from lpcfg.kinds.dependencies import conllu
+from lpcfg.kinds.dependencies.arcs import Arcs
+from tests.kinds.dependencies import small
 
 TRAIN = ("--epochs", "3", "--members", "1", "--workers", "1")
 

@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from lpcfg.cli import main
-from lpcfg.models.store.versions import list_models, verify
+from lpcfg.store.versions import list_models, verify
 from lpcfg.trees.brackets import parse_tree
 
 SMALL = Path(__file__).resolve().parents[2] / "examples" / "small.mrg"
@@ -147,7 +147,7 @@ def test_an_interrupt_ends_a_command_at_any_moment(
 
 def test_an_interrupt_waits_for_the_line_that_is_being_written() -> None:
     code = (
-        "import time; from lpcfg.cancel import FINISHING; from lpcfg.cli import interrupts\n"
+        "import time; from lpcfg.base.cancel import FINISHING; from lpcfg.cli import interrupts\n"
         "interrupts.watch()\n"
         "with FINISHING:\n"
         "    print('half', end='', flush=True); time.sleep(0.5); print(' and half', flush=True)\n"

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from lpcfg.cli import main
-from lpcfg.parsing.results import Sentence
-from lpcfg.sequences.tagger import SequenceTagger
+from lpcfg.kinds.sentences import Sentence
+from lpcfg.kinds.tags.predict import SequenceTagger
 from tests.small_models import SMALL
 
 

@@ -15,7 +15,7 @@ import pytest
 from benchmarks.serving import Process
 
 from tests.needs import lacking
-from tests.web.conftest import store  # noqa: F401
+from tests.serve.conftest import store  # noqa: F401
 
 HERE = Path(__file__).parent
 

@@ -11,15 +11,15 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from lpcfg.cancel import Stop
+from lpcfg.base.cancel import Stop
+from lpcfg.base.errors import Stopped
 from lpcfg.engine.pruned import coarse as coarse_pass
 from lpcfg.engine.pruned import kernels
 from lpcfg.engine.pruned.coarse import TRIES, Limits, Pruned, Thresholds, Unfinished
-from lpcfg.errors import Stopped
 from lpcfg.grammar.tables import Grammar
-from lpcfg.models.model import coarse_tables
-from lpcfg.parsing.parser import Parser
-from lpcfg.parsing.results import Sentence
+from lpcfg.kinds.constituency.model import coarse_tables
+from lpcfg.kinds.constituency.predict import Parser
+from lpcfg.kinds.sentences import Sentence
 from tests.naive import Pcfg
 from tests.small_charts import (
     NOTHING_OUT,

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from lpcfg.base.errors import InputError
 from lpcfg.engine.pruned import decode, fine
 from lpcfg.engine.pruned.coarse import Limits, Pruned, Unfinished
 from lpcfg.engine.pruned.decode import OBJECTIVES
 from lpcfg.engine.pruned.fine import Posteriors
-from lpcfg.errors import InputError
 from lpcfg.grammar.tables import Grammar
-from lpcfg.models.model import coarse_tables
+from lpcfg.kinds.constituency.model import coarse_tables
 from tests.small_charts import NOTHING_OUT, Case, cases, coarse_of, interpreted
 from tests.strategies_grammar import literal_emissions
 

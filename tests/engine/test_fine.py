@@ -14,10 +14,10 @@ from lpcfg.engine.exact.inside_outside import inside, outside, tree_probability
 from lpcfg.engine.pruned import fine, kernels
 from lpcfg.engine.pruned.coarse import Pruned, Thresholds
 from lpcfg.grammar.tables import Doubles, Emissions, Grammar, Tables
-from lpcfg.models.model import Model, coarse_tables
-from lpcfg.parsing.parser import Parser
-from lpcfg.parsing.results import Sentence
-from lpcfg.parsing.tree_probability import Missing, tree_chart
+from lpcfg.kinds.constituency.model import Model, coarse_tables
+from lpcfg.kinds.constituency.predict import Parser
+from lpcfg.kinds.constituency.tree_probability import Missing, tree_chart
+from lpcfg.kinds.sentences import Sentence
 from tests import small_models
 from tests.naive import all_derivations, as_tree
 from tests.small_charts import (

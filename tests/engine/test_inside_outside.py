@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lpcfg.base.errors import InputError
 from lpcfg.engine.exact.inside_outside import Marginals, Missing, inside, outside, tree_probability
 from lpcfg.engine.exact.scaled import SignedLog
-from lpcfg.errors import InputError
 from lpcfg.grammar.tables import Emissions, Grammar, Tables
 from lpcfg.trees.brackets import parse_tree
 from lpcfg.trees.tree import Tree

@@ -13,7 +13,7 @@ from lpcfg.engine.pruned import decode, fine, kernels
 from lpcfg.engine.pruned.coarse import Limits, Pruned, Thresholds, rules_by_children
 from lpcfg.engine.pruned.lanes import LANES
 from lpcfg.grammar.tables import Grammar, Singles
-from lpcfg.models.model import coarse_tables
+from lpcfg.kinds.constituency.model import coarse_tables
 from tests.small_charts import (
     NOTHING_OUT,
     SINGLE,

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis.strategies import sampled_from
 
+from lpcfg.base.errors import GrammarError
 from lpcfg.engine.pruned import fine
 from lpcfg.engine.pruned.coarse import Pruned
 from lpcfg.engine.pruned.decode import derivation_log, edges_between
@@ -31,7 +32,6 @@ from lpcfg.engine.rescoring.layer import (
 )
 from lpcfg.engine.rescoring.levels import Levels, from_levels, rounded, to_levels
 from lpcfg.engine.rescoring.names import Rows, names_of
-from lpcfg.errors import GrammarError
 from tests import rescoring_twin as twin
 from tests.rescoring_twin import enumerated, hidden_edge, hidden_item
 from tests.small_charts import Case, cases

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import lpcfg.grammar.known
+from lpcfg.base.errors import GrammarError, InputError
 from lpcfg.engine.exact.inside_outside import tree_probability
-from lpcfg.errors import GrammarError, InputError
 from lpcfg.grammar.known import check_probabilities, enumerate_trees, read_lpcfg, sample_trees
 from lpcfg.grammar.tables import Grammar, Tables
 from lpcfg.trees.tree import Tree

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lpcfg.errors import TrainingError
+from lpcfg.base.errors import TrainingError
 from lpcfg.grammar import lexicon
 from lpcfg.grammar.lexicon import (
     ANY,

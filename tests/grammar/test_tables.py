@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lpcfg.errors import GrammarError
+from lpcfg.base.errors import GrammarError
 from lpcfg.grammar.tables import Grammar, Tables, frozen
 from tests.strategies_grammar import entry_name, literal_emissions, random_grammar, random_tables
 

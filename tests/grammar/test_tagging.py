@@ -12,16 +12,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lpcfg.errors import GrammarError, TrainingError
+from lpcfg.base.errors import GrammarError, TrainingError
 from lpcfg.grammar import lexicon
 from lpcfg.grammar.lexicon import Emitter, Lexicon
 from lpcfg.grammar.tables import Emissions
 from lpcfg.grammar.tagging import TEMPLATES, TagModel, codes, shape
-from lpcfg.models.model import Model, from_bundle, to_bundle
-from lpcfg.parsing.parser import Parser
-from lpcfg.train import tagger
-from lpcfg.train.data.treebank import Forest, forest_of, lexicon_of
-from lpcfg.train.stages import Stage, silent
+from lpcfg.kinds.constituency.model import Model, from_bundle, to_bundle
+from lpcfg.kinds.constituency.predict import Parser
+from lpcfg.training import tagger
+from lpcfg.training.data.treebank import Forest, forest_of, lexicon_of
+from lpcfg.training.stages import Stage, silent
 from lpcfg.trees.binarize import binarize
 from lpcfg.trees.brackets import read_string
 from lpcfg.trees.normalize import normalize

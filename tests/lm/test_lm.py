@@ -12,7 +12,7 @@ import pytest
 from benchmarks.kneser_ney import BEFORE_START, KneserNey
 from scipy import sparse
 
-from lpcfg.errors import InputError, SettingsError, StoreError, TrainingError
+from lpcfg.base.errors import InputError, SettingsError, StoreError, TrainingError
 from lpcfg.grammar.tables import Doubles
 from lpcfg.lm.corpus import UNKNOWN, Vocabulary, read_sentences
 from lpcfg.lm.estimate import (

@@ -14,10 +14,10 @@ import pytest
 from benchmarks.serving import Process
 from playwright.sync_api import Browser, Locator, Page, Request, Response, expect, sync_playwright
 
-from lpcfg.sequences import training as tag_training
-from lpcfg.sequences.training import estimator_of
-from lpcfg.train.config import TrainingConfig
-from lpcfg.train.pipeline import train_and_publish
+from lpcfg.kinds.tags import train as tag_training
+from lpcfg.kinds.tags.train import estimator_of
+from lpcfg.training.config import TrainingConfig
+from lpcfg.training.pipeline import train_and_publish
 from lpcfg.words.similarity import train_similarity
 from tests.needs import lacking
 from tests.words.test_similarity import scored, vectors

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from lpcfg.cli import main
-from lpcfg.models.model import to_bundle
-from lpcfg.models.store.versions import Stored, load, publish
+from lpcfg.kinds.constituency.model import to_bundle
 from lpcfg.report.page import LABELS, SYMBOLS, Evaluation, page
 from lpcfg.report.plots import Bar, Mark, bars, heat, reliability
-from lpcfg.train.config import TrainingConfig, member
-from lpcfg.train.pipeline import train_and_publish
+from lpcfg.store.versions import Stored, load, publish
+from lpcfg.training.config import TrainingConfig, member
+from lpcfg.training.pipeline import train_and_publish
 from tests import small_models
 from tests.small_models import SMALL
 

@@ -6,7 +6,7 @@ import pytest
 
 from lpcfg.grammar.lexicon import SIGNATURES
 from lpcfg.grammar.spelling import SPELLINGS
-from lpcfg.parsing.sentences import in_words_of, sentence_from_text, sentence_from_tokens
+from lpcfg.kinds.sentences import in_words_of, sentence_from_text, sentence_from_tokens
 from lpcfg.text.languages import LANGUAGES, likely, warning
 from lpcfg.text.tokenize import tokenize
 from tests import small_models

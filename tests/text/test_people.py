@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from lpcfg.parsing.parser import Parser
-from lpcfg.parsing.results import Analysis, Options, Sentence
-from lpcfg.parsing.sentences import sentences_in
-from lpcfg.parsing.to_json import analysis_json, marginals_json
+from lpcfg.kinds.constituency.answer import analysis_json, marginals_json
+from lpcfg.kinds.constituency.predict import Parser
+from lpcfg.kinds.constituency.results import Analysis, Options
+from lpcfg.kinds.sentences import Sentence, sentences_in
 from lpcfg.trees.brackets import parse_tree, ptb_escape, write
 from lpcfg.trees.draw import svg
 

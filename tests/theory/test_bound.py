@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.random import Generator
 
-from lpcfg.errors import GrammarError
+from lpcfg.base.errors import GrammarError
 from lpcfg.grammar.known import enumerate_trees
 from lpcfg.grammar.tables import Doubles, Grammar, Tables
 from lpcfg.theory.bound import Bound, acl_theorem_3, examples_needed, theorem_8, tree_ratio
@@ -16,8 +16,8 @@ from lpcfg.theory.exact_moments import ExactMoments
 from tests.observable import examples, observable_form
 from tests.strategies_grammar import change_basis, random_lpcfg
 from tests.theory.test_exact_moments import inside_rules, outside_rules
-from tests.train.test_errata import FULL, error, perturbed
-from tests.train.test_theory import KNOWN, Known, one_level, two_levels, with_roots
+from tests.training.test_errata import FULL, error, perturbed
+from tests.training.test_theory import KNOWN, Known, one_level, two_levels, with_roots
 
 LACKING = Grammar(
     symbols=("S", "X", "P", "Q"),

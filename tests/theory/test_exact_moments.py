@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 
-from lpcfg.errors import GrammarError
+from lpcfg.base.errors import GrammarError
 from lpcfg.grammar.known import enumerate_trees
 from lpcfg.grammar.tables import Grammar, Tables
 from lpcfg.theory.exact_moments import ExactMoments, expected_visits
 from lpcfg.trees.tree import Tree
 from tests.observable import Features, Outside, examples
 from tests.strategies_grammar import random_lpcfg
-from tests.train.test_theory import KNOWN, Known, with_roots
+from tests.training.test_theory import KNOWN, Known, with_roots
 
 
 def rule_of(tree: Tree) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ import io
 
 import pytest
 
-from lpcfg.errors import InputError
+from lpcfg.base.errors import InputError
 from lpcfg.trees.brackets import parse_tree, write
 from lpcfg.trees.style import RULES, Style, read_normalized
 

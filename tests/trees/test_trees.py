@@ -14,8 +14,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from lpcfg.collector import collector_paused
-from lpcfg.errors import InputError, TreebankError
+from lpcfg.base.collector import collector_paused
+from lpcfg.base.errors import InputError, TreebankError
 from lpcfg.text.files import Source, texts
 from lpcfg.trees import brackets
 from lpcfg.trees.binarize import (

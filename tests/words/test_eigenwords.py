@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scipy.linalg import eigh
 
-from lpcfg.errors import GrammarError, InputError, TrainingError
+from lpcfg.base.errors import GrammarError, InputError, TrainingError
 from lpcfg.text.tokenize import tokenize
 from lpcfg.words import bigrams, corpus
 from lpcfg.words.bigrams import Rows

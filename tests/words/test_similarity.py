@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lpcfg.errors import GrammarError, InputError, StoreError, TrainingError
+from lpcfg.base.errors import GrammarError, InputError, StoreError, TrainingError
 from lpcfg.words import ridge
 from lpcfg.words.eigenwords import Eigenwords
 from lpcfg.words.similarity import (

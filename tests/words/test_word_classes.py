@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from lpcfg.errors import InputError
+from lpcfg.base.errors import InputError
 from lpcfg.words.classes import word_classes
 from lpcfg.words.eigenwords import Eigenwords
 from lpcfg.words.k_means import k_means

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import safetensors.numpy
 
-from lpcfg.errors import StoreError
+from lpcfg.base.errors import StoreError
 from lpcfg.words.cca import Options, learn
 from lpcfg.words.eigenwords import Eigenwords
 from lpcfg.words.files import load, save

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from lpcfg.api.trained import TrainedModel
-    from lpcfg.dependencies.parser import DependencyParser
-    from lpcfg.parsing.parser import Parser
+    from lpcfg.kinds.constituency.predict import Parser
+    from lpcfg.kinds.dependencies.predict import DependencyParser
     from lpcfg.text.files import Source
-    from lpcfg.train.config import TrainingConfig
-    from lpcfg.train.stages import Progress
+    from lpcfg.training.config import TrainingConfig
+    from lpcfg.training.stages import Progress
     from lpcfg.trees.tree import Tree
 
     Treebank = Source | Sequence[Source] | Sequence[Tree]
@@ -32,7 +32,7 @@ def load(model: str = "en", *, store: str | Path | None = None) -> "Parser":
     'en'
     """
     from lpcfg.api.stores import chosen_store
-    from lpcfg.parsing.loading import load_parser
+    from lpcfg.kinds.constituency.loading import load_parser
 
     return load_parser(model, store or chosen_store())
 
@@ -49,7 +49,7 @@ def load_dependencies(
     (2, 0, 2)
     """
     from lpcfg.api.stores import chosen_store
-    from lpcfg.dependencies.parser import DependencyParser
+    from lpcfg.kinds.dependencies.predict import DependencyParser
 
     return DependencyParser.load(model, store or chosen_store())
 
@@ -86,11 +86,11 @@ def train(
     """
     from lpcfg.api.trained import TrainedModel, sources_of
     from lpcfg.settings import read_settings
-    from lpcfg.stores import default_store
-    from lpcfg.train.config import TrainingConfig, overridden
-    from lpcfg.train.pipeline import train as learn
-    from lpcfg.train.stages import silent
-    from lpcfg.train.words import words_of
+    from lpcfg.store.places import default_store
+    from lpcfg.training.config import TrainingConfig, overridden
+    from lpcfg.training.pipeline import train as learn
+    from lpcfg.training.stages import silent
+    from lpcfg.training.words import words_of
 
     ours = read_settings(threads=workers)
     configuration = overridden(config or TrainingConfig(), {"estimator": estimator, **settings})

@@ -2,7 +2,7 @@
 
 import os
 
-from lpcfg.stores import default_store
+from lpcfg.store.places import default_store
 
 
 def chosen_store(given: str | None = None) -> str:

@@ -5,13 +5,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 
-from lpcfg.errors import InputError
-from lpcfg.models.model import Model, to_bundle
-from lpcfg.models.store.versions import Reference, publish
-from lpcfg.parsing.parser import Parser
+from lpcfg.base.errors import InputError
+from lpcfg.kinds.constituency.model import Model, to_bundle
+from lpcfg.kinds.constituency.predict import Parser
 from lpcfg.settings import read_settings
+from lpcfg.store.versions import Reference, publish
 from lpcfg.text.files import Source
-from lpcfg.train.summary import TrainReport, card
+from lpcfg.training.summary import TrainReport, card
 from lpcfg.trees.brackets import write
 from lpcfg.trees.tree import Tree
 

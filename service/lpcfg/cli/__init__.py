@@ -13,6 +13,7 @@ from typing import IO, Annotated, Any
 
 import typer
 
+from lpcfg.base.errors import LpcfgError
 from lpcfg.cli import (
     bound,
     compare,
@@ -32,7 +33,6 @@ from lpcfg.cli import (
     treebank,
     words,
 )
-from lpcfg.errors import LpcfgError
 
 app = typer.Typer(
     help="Learn constituency parsers from treebanks by the spectral method, and use them.",

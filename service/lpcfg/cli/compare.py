@@ -4,9 +4,9 @@ from typing import Annotated
 
 import typer
 
+from lpcfg.base.errors import InputError
 from lpcfg.cli.options import Json, Maximise, Model, Store, Tags, Treebanks
 from lpcfg.cli.terminal import progress, result, result_json
-from lpcfg.errors import InputError
 
 
 def compare(
@@ -28,9 +28,9 @@ def compare(
 
     If the interval holds 0, the gain may be chance.
     """
-    from lpcfg.evaluation.comparison import compare as compared
-    from lpcfg.evaluation.run import evaluate_parser
-    from lpcfg.parsing.parser import Parser
+    from lpcfg.kinds.constituency.comparison import compare as compared
+    from lpcfg.kinds.constituency.evaluate import evaluate_parser
+    from lpcfg.kinds.constituency.predict import Parser
     from lpcfg.settings import read_settings
     from lpcfg.trees.style import read_normalized
 

@@ -10,14 +10,14 @@ import typer
 
 from lpcfg.api.stores import chosen_store
 from lpcfg.cli.terminal import note, result, result_json
-from lpcfg.corpora.forms import Form, Output
+from lpcfg.predict.forms import Form, Output
 from lpcfg.text.urls import is_url, missing
 
 if TYPE_CHECKING:
-    from lpcfg.corpora.crew import Crew
-    from lpcfg.corpora.job import Job
-    from lpcfg.corpora.ledger import Progress
-    from lpcfg.corpora.run import Summary
+    from lpcfg.predict.crew import Crew
+    from lpcfg.predict.job import Job
+    from lpcfg.predict.ledger import Progress
+    from lpcfg.predict.run import Summary
 
 _OUTPUTS = {
     "json": Output.JSON,
@@ -51,9 +51,9 @@ def parse_into(
         raise typer.BadParameter("the scheduler has workers: omit one", param_hint="--jobs")
     if output not in _OUTPUTS:
         raise typer.BadParameter(f"files of trees are none of: {output}", param_hint="--output")
-    from lpcfg.corpora.job import Job
-    from lpcfg.corpora.run import find, run
-    from lpcfg.models.store.versions import resolve
+    from lpcfg.predict.job import Job
+    from lpcfg.predict.run import find, run
+    from lpcfg.store.versions import resolve
 
     reference = resolve(model, chosen_store(store))
     text, _, id = columns.partition(",")
@@ -77,12 +77,12 @@ def parse_into(
 
 def _hire(jobs: int | None, scheduler: str | None, job: "Job") -> "Crew":
     """Start processes here, or turn to the workers of a scheduler."""
-    from lpcfg.corpora.crew import Processes
+    from lpcfg.predict.crew import Processes
 
     if scheduler is None:
         return Processes(job, jobs or len(os.sched_getaffinity(0)))
     try:
-        from lpcfg.corpora.scheduler import Cluster
+        from lpcfg.predict.scheduler import Cluster
     except ImportError as error:
         raise missing("scheduler", "a scheduler's clients") from error
     return Cluster(job, scheduler)

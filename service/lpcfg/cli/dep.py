@@ -12,11 +12,11 @@ from lpcfg.api.stores import chosen_store
 from lpcfg.cli.options import Json, Model, Store
 from lpcfg.cli.sentences import sentences
 from lpcfg.cli.terminal import note, progress, result, result_json
-from lpcfg.corpora.forms import Form
+from lpcfg.predict.forms import Form
 
 if TYPE_CHECKING:
-    from lpcfg.dependencies.conllu import Sentence
-    from lpcfg.dependencies.parser import DependencyParser
+    from lpcfg.kinds.dependencies.conllu import Sentence
+    from lpcfg.kinds.dependencies.predict import DependencyParser
 
 app = typer.Typer(
     help="Learn dependency parsers from CoNLL-U, and use them.",
@@ -83,9 +83,10 @@ def train(
 
     Trees that are not projective are lifted first; stderr says how many.
     """
-    from lpcfg.dependencies import publishing, training
-    from lpcfg.dependencies.learning import Settings
-    from lpcfg.models.store.versions import check_publishable
+    from lpcfg.kinds.dependencies import card as publishing
+    from lpcfg.kinds.dependencies import train as training
+    from lpcfg.kinds.dependencies.learning import Settings
+    from lpcfg.store.versions import check_publishable
     from lpcfg.words.files import load
 
     place = chosen_store(store)
@@ -132,8 +133,8 @@ def parse(
 
     CoNLL-U that is given keeps its comments and rows; heads, relations and tags are the model's.
     """
-    from lpcfg.dependencies import conllu
-    from lpcfg.dependencies.to_json import parsed_json
+    from lpcfg.kinds.dependencies import conllu
+    from lpcfg.kinds.dependencies.answer import parsed_json
 
     parser = _parser(model, store)
     if form is Input.CONLLU:
@@ -181,7 +182,7 @@ def tree_probability(model: Model, files: Files, store: Store = None, json: Json
 @app.command(epilog="Example: lpcfg dep evaluate en-dep dev.conllu")
 def evaluate(model: Model, files: Files, store: Store = None, json: Json = False) -> None:
     """Parse the words of gold trees and compare: UAS, LAS, whole trees, calibration, speed."""
-    from lpcfg.dependencies.training import measure
+    from lpcfg.kinds.dependencies.train import measure
 
     measured = measure(_parser(model, store), (sentence.arcs for sentence in _gold(files)))
     scores = measured.scores
@@ -216,8 +217,8 @@ def expand(files: Files) -> None:
     to the right. Relations are left out. Trees that are not projective are lifted first; stderr
     says how many.
     """
-    from lpcfg.dependencies import expansion
-    from lpcfg.dependencies.arcs import projectivized
+    from lpcfg.kinds.dependencies import expansion
+    from lpcfg.kinds.dependencies.arcs import projectivized
     from lpcfg.trees.brackets import write
 
     count = 0
@@ -237,8 +238,8 @@ def collapse(files: Expansions) -> None:
     Relations are `dep`: the trees do not tell them. A tree of another form is left out; stderr says
     which.
     """
-    from lpcfg.dependencies import conllu, expansion
-    from lpcfg.errors import InputError
+    from lpcfg.base.errors import InputError
+    from lpcfg.kinds.dependencies import conllu, expansion
     from lpcfg.trees.brackets import read
 
     for number, tree in enumerate(read(files), start=1):
@@ -255,18 +256,18 @@ def _rest(measured: dict[str, object]) -> dict[str, object]:
 
 
 def _parser(model: str, store: str | None) -> "DependencyParser":
-    from lpcfg.dependencies.parser import DependencyParser
+    from lpcfg.kinds.dependencies.predict import DependencyParser
 
     return DependencyParser.load(model, chosen_store(store))
 
 
 def _gold(files: list[str]) -> "Iterator[Sentence]":
-    from lpcfg.dependencies import conllu
+    from lpcfg.kinds.dependencies import conllu
 
     yield from conllu.read(files)
 
 
 def _print(sentence: "Sentence") -> None:
-    from lpcfg.dependencies import conllu
+    from lpcfg.kinds.dependencies import conllu
 
     result(conllu.write([sentence]).removesuffix("\n"))

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from lpcfg.base.errors import InputError
 from lpcfg.cli.options import (
     Json,
     Maximise,
@@ -16,10 +17,9 @@ from lpcfg.cli.options import (
     wrong_usage,
 )
 from lpcfg.cli.terminal import progress, result, result_json
-from lpcfg.errors import InputError
 
 if TYPE_CHECKING:
-    from lpcfg.parsing.parser import Parser
+    from lpcfg.kinds.constituency.predict import Parser
 
 
 def evaluate(
@@ -44,7 +44,7 @@ def evaluate(
         typer.Option(
             "--suite",
             help="Parse short sentences by kind of error instead: the package's own, or those of "
-            "the files given (see evaluation/suite.py for how they are written).",
+            "the files given (see kinds/constituency/suite.py for how they are written).",
         ),
     ] = False,
     rescore: Rescore = True,
@@ -57,8 +57,8 @@ def evaluate(
 
     The figures of EVALB are shown beside it.
     """
-    from lpcfg.evaluation.run import evaluate_parser
-    from lpcfg.parsing.parser import Parser
+    from lpcfg.kinds.constituency.evaluate import evaluate_parser
+    from lpcfg.kinds.constituency.predict import Parser
     from lpcfg.settings import read_settings
     from lpcfg.trees.style import Style, read_normalized
 
@@ -98,7 +98,7 @@ def evaluate(
 
 
 def _evaluate_suite(parser: "Parser", sources: list[str], json: bool) -> None:
-    from lpcfg.evaluation.suite import default_suite, read_suite, run_suite
+    from lpcfg.kinds.constituency.suite import default_suite, read_suite, run_suite
     from lpcfg.text.files import texts
 
     cases = [

@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from lpcfg.cancel import FINISHING, block_interrupts
+from lpcfg.base.cancel import FINISHING, block_interrupts
 
 INTERRUPTED = 130
 """The exit code that shells give a command ended by Ctrl-C: 128 + SIGINT."""
@@ -63,4 +63,4 @@ def _wait() -> None:
             break
     if sys.stderr.isatty():
         os.write(sys.stderr.fileno(), _SHOW_CURSOR)
-    os._exit(INTERRUPTED)  # without unwinding, which crashes in kernels: see lpcfg.cancel
+    os._exit(INTERRUPTED)  # without unwinding, which crashes in kernels: see lpcfg.base.cancel

@@ -23,7 +23,7 @@ def _store(given: str | None) -> str:
 @app.command("list", epilog="Example: lpcfg models list --store model_store --json")
 def list_(store: Store = None, json: Json = False) -> None:
     """List every published version, one a line."""
-    from lpcfg.models.store.versions import list_models
+    from lpcfg.store.versions import list_models
 
     found = list_models(_store(store))
     if json:
@@ -55,7 +55,7 @@ def show(
     json: Json = False,
 ) -> None:
     """Show the main facts of a version, on one screen; with --json, its whole manifest."""
-    from lpcfg.models.store.versions import load
+    from lpcfg.store.versions import load
 
     if card and json:
         raise typer.BadParameter("--card says otherwise: omit one", param_hint="--json")
@@ -120,10 +120,10 @@ def _cut(text: str, width: int) -> str:
 @app.command(epilog="Example: lpcfg models verify en@1")
 def verify(model: Model, store: Store = None, json: Json = False) -> None:
     """Check size and SHA-256 of every file of a version, and that the files are a usable model."""
-    from lpcfg.dependencies import model as dependencies
-    from lpcfg.models import model as constituents
-    from lpcfg.models.store.versions import load_checked
-    from lpcfg.sequences import model as sequences
+    from lpcfg.kinds.constituency import model as constituents
+    from lpcfg.kinds.dependencies import model as dependencies
+    from lpcfg.kinds.tags import model as sequences
+    from lpcfg.store.versions import load_checked
 
     stored, checked = load_checked(model, _store(store))
     kinds = {one.KIND: one.from_bundle for one in (dependencies, sequences)}
@@ -137,7 +137,7 @@ def verify(model: Model, store: Store = None, json: Json = False) -> None:
 @app.command(epilog="Example: lpcfg models remove mine@3")
 def remove(model: Model, store: Store = None, json: Json = False) -> None:
     """Remove one version for good. A bare NAME is enough if it has a single version."""
-    from lpcfg.models.store.versions import remove as remove_version
+    from lpcfg.store.versions import remove as remove_version
 
     removed = str(remove_version(model, _store(store)))
     if json:

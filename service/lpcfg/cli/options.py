@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from lpcfg.errors import LpcfgError
+from lpcfg.base.errors import LpcfgError
 
 
 class Tags(StrEnum):

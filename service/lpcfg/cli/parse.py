@@ -12,8 +12,8 @@ from lpcfg.cli.corpus import parse_into
 from lpcfg.cli.options import Json, Maximise, Model, Rescore, Store
 from lpcfg.cli.sentences import sentences
 from lpcfg.cli.terminal import note, result, result_json
-from lpcfg.corpora.forms import Form
-from lpcfg.parsing.results import Analysis, Options
+from lpcfg.kinds.constituency.results import Analysis, Options
+from lpcfg.predict.forms import Form
 
 
 class Output(StrEnum):
@@ -144,10 +144,10 @@ def parse(
         raise typer.BadParameter(
             "trees have no room for them: add --json", param_hint="--marginals"
         )
-    from lpcfg.parsing.loading import load_parser
+    from lpcfg.kinds.constituency.loading import load_parser
 
     parser = load_parser(model, chosen_store(store), rescore=rescore)
-    from lpcfg.parsing.to_json import analysis_json, marginals_json
+    from lpcfg.kinds.constituency.answer import analysis_json, marginals_json
 
     options = Options(k=k, objective=objective)
     unknown: Counter[str] = Counter()
@@ -189,7 +189,7 @@ def _output(asked: Output | None, json: bool, default: Output) -> Output:
 
 def _print_arcs(analysis: Analysis) -> None:
     """Print the arcs of each tree as CoNLL-U."""
-    from lpcfg.corpora.records import conllu_of
+    from lpcfg.predict.records import conllu_of
 
     for parse in analysis.parses:
         result(conllu_of(analysis, parse.tree).removesuffix("\n"))

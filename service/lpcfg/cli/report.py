@@ -5,9 +5,9 @@ from typing import Annotated
 
 import typer
 
+from lpcfg.base.errors import InputError
 from lpcfg.cli.options import Json, Model, Store, Tags
 from lpcfg.cli.terminal import check_output, note, progress, result, result_json
-from lpcfg.errors import InputError
 
 
 def report(
@@ -43,12 +43,12 @@ def report(
     """
     if tags is not None and not treebank:
         raise typer.BadParameter("there is nothing to parse: add --treebank", param_hint="--tags")
-    from lpcfg.evaluation.run import evaluate_parser
-    from lpcfg.models.model import from_bundle
-    from lpcfg.models.store.versions import load
-    from lpcfg.parsing.parser import Parser
+    from lpcfg.kinds.constituency.evaluate import evaluate_parser
+    from lpcfg.kinds.constituency.model import from_bundle
+    from lpcfg.kinds.constituency.predict import Parser
     from lpcfg.report.page import Evaluation, page, told
     from lpcfg.settings import read_settings
+    from lpcfg.store.versions import load
     from lpcfg.text.files import write_whole
     from lpcfg.trees.style import read_normalized
 

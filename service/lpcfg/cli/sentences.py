@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from lpcfg.corpora.forms import Form
-from lpcfg.parsing.results import Sentence
+from lpcfg.kinds.sentences import Sentence
+from lpcfg.predict.forms import Form
 from lpcfg.text.files import Source, files, lines, name_of
 
 
@@ -34,8 +34,8 @@ def _sentences_of(file: Source, form: Form) -> Iterator[Sentence]:
 
 
 def _of_text(file: Source) -> Iterator[Sentence]:
-    from lpcfg.corpora.documents import check_plain
-    from lpcfg.parsing.sentences import sentences_in
+    from lpcfg.kinds.sentences import sentences_in
+    from lpcfg.predict.documents import check_plain
 
     text = "".join(lines(file))
     check_plain(text, name_of(file))
@@ -43,7 +43,7 @@ def _of_text(file: Source) -> Iterator[Sentence]:
 
 
 def _of_lines(form: Form, file: Source) -> Iterator[Sentence]:
-    from lpcfg.corpora.documents import check_plain, sentence_of_line
+    from lpcfg.predict.documents import check_plain, sentence_of_line
 
     for number, line in enumerate(lines(file), start=1):
         if number == 1:
@@ -52,7 +52,7 @@ def _of_lines(form: Form, file: Source) -> Iterator[Sentence]:
 
 
 def _of_conllu(file: Source) -> Iterator[Sentence]:
-    from lpcfg.corpora.documents import sentence_of_conllu
-    from lpcfg.dependencies import conllu
+    from lpcfg.kinds.dependencies import conllu
+    from lpcfg.predict.documents import sentence_of_conllu
 
     return map(sentence_of_conllu, conllu.read(file))

@@ -31,8 +31,8 @@ def serve(
 
     All other settings are in the environment: see docs/settings.md. Logs are JSON lines on stderr.
     """
+    from lpcfg.serve.edge import server
     from lpcfg.settings import misspelt_settings, read_settings
-    from lpcfg.web import server
 
     settings = read_settings(model=model, model_store=store, host=host, port=port)
     for misspelt in misspelt_settings():

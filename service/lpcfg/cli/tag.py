@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lpcfg.api.stores import chosen_store
+from lpcfg.base.errors import InputError
 from lpcfg.cli.options import Dev, Json, Model, Name, Store, Treebanks
 from lpcfg.cli.sentences import sentences
 from lpcfg.cli.terminal import note, progress, result, result_json, result_table
 from lpcfg.cli.train import Estimator
-from lpcfg.corpora.forms import Form
-from lpcfg.errors import InputError
+from lpcfg.predict.forms import Form
 
 if TYPE_CHECKING:
-    from lpcfg.sequences.evaluation import TagScores
+    from lpcfg.kinds.tags.evaluate import TagScores
 
 app = typer.Typer(
     help="Learn taggers from treebanks, and use them.",
@@ -65,7 +65,7 @@ def train(
     The model is a hidden Markov model whose tags have latent states. Every estimator of
     `lpcfg train` can learn it.
     """
-    from lpcfg.sequences import training
+    from lpcfg.kinds.tags import train as training
 
     chosen = training.estimator_of(
         estimator.value, **({} if estimator is Estimator.COUNTS else {"states": states})
@@ -106,8 +106,8 @@ def apply(
     json: Json = False,
 ) -> None:
     """Print every sentence as word/TAG, a line each, in order; or a JSON object a line."""
-    from lpcfg.sequences.tagger import SequenceTagger
-    from lpcfg.sequences.to_json import tagged_json
+    from lpcfg.kinds.tags.answer import tagged_json
+    from lpcfg.kinds.tags.predict import SequenceTagger
 
     tagger = SequenceTagger.load(model, chosen_store(store))
     for read in sentences(files or [], Form(form.value)):
@@ -125,9 +125,9 @@ def apply(
 @app.command(epilog="Example: lpcfg tag evaluate tags dev.mrg")
 def evaluate(model: Model, treebanks: Treebanks, store: Store = None, json: Json = False) -> None:
     """Tag the words of gold trees and compare: accuracy, unknown words, calibration, speed."""
-    from lpcfg.sequences import evaluation
-    from lpcfg.sequences.tagger import SequenceTagger
-    from lpcfg.sequences.training import read
+    from lpcfg.kinds.tags import evaluate as evaluation
+    from lpcfg.kinds.tags.predict import SequenceTagger
+    from lpcfg.kinds.tags.train import read
 
     tagger = SequenceTagger.load(model, chosen_store(store))
     gold = read(treebanks)

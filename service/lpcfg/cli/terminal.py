@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from lpcfg.cancel import FINISHING
-from lpcfg.errors import InputError
+from lpcfg.base.cancel import FINISHING
+from lpcfg.base.errors import InputError
 
 Progress = Callable[[str, int, int], None]
 """Told what is being done, and how many of how many items are (of 0: nobody knows)."""

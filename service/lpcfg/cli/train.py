@@ -163,19 +163,19 @@ def train(
     if text and words:
         raise typer.BadParameter("expected --text or --words, got both: omit one of them")
     from lpcfg.settings import read_settings
-    from lpcfg.train.helpers import Helpers
+    from lpcfg.training.helpers import Helpers
 
     settings = read_settings(model_store=store, threads=workers)
     helpers = Helpers(settings.threads)
     if base is None:  # they import beside the imports below
         helpers.begin(sum(os.path.getsize(one) for one in treebanks if os.path.isfile(one)))
 
-    from lpcfg.models.store.versions import check_name, check_publishable
-    from lpcfg.stores import default_store
-    from lpcfg.train.config import TrainingConfig, overridden, read_config
-    from lpcfg.train.data.automatic import sure_trees
-    from lpcfg.train.pipeline import train_and_publish
-    from lpcfg.train.words import words_of
+    from lpcfg.store.places import default_store
+    from lpcfg.store.versions import check_name, check_publishable
+    from lpcfg.training.config import TrainingConfig, overridden, read_config
+    from lpcfg.training.data.automatic import sure_trees
+    from lpcfg.training.pipeline import train_and_publish
+    from lpcfg.training.words import words_of
 
     options = {
         "estimator": estimator and estimator.value,
@@ -257,7 +257,7 @@ def _adapt(
     json: bool,
 ) -> None:
     """Adapt a model, publish the result, and print its scores."""
-    from lpcfg.train.adapt import adapt_and_publish
+    from lpcfg.training.adapt import adapt_and_publish
     from lpcfg.trees.style import Style
 
     rules = style_rules(style)

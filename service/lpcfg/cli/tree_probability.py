@@ -8,7 +8,7 @@ import typer
 
 from lpcfg.cli.options import Json, Model, Rescore, Store
 from lpcfg.cli.terminal import result, result_json
-from lpcfg.parsing.results import TreeProbability
+from lpcfg.kinds.constituency.results import TreeProbability
 from lpcfg.trees.tree import Tree
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def tree_probability(
     model, the file GRAMMAR.toml of a known grammar gives the true values for trees of its symbols,
     as `lpcfg sample` prints them.
     """
-    from lpcfg.parsing.to_json import tree_probability_json
+    from lpcfg.kinds.constituency.answer import tree_probability_json
     from lpcfg.settings import read_settings
     from lpcfg.trees.brackets import read
 
@@ -53,7 +53,7 @@ def tree_probability(
 def _learned(
     model: str, trees: Iterator[Tree], rescore: bool, settings: "Settings"
 ) -> Iterator[TreeProbability]:
-    from lpcfg.parsing.parser import Parser
+    from lpcfg.kinds.constituency.predict import Parser
     from lpcfg.trees.normalize import normalize
 
     parser = Parser.load(model, settings.model_store, rescore=rescore)
@@ -64,7 +64,7 @@ def _learned(
 
 def _known(grammar: str, trees: Iterator[Tree]) -> Iterator[TreeProbability]:
     from lpcfg.grammar.known import read_lpcfg
-    from lpcfg.parsing.known import tree_probability
+    from lpcfg.kinds.constituency.known import tree_probability
 
     tables = read_lpcfg(grammar)
     for tree in trees:

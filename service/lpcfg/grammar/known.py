@@ -33,7 +33,7 @@ from typing import Any
 
 import numpy as np
 
-from lpcfg.errors import GrammarError, InputError
+from lpcfg.base.errors import GrammarError, InputError
 from lpcfg.grammar.tables import Doubles, Grammar, Tables
 from lpcfg.trees.tree import Tree
 

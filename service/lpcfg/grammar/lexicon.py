@@ -29,8 +29,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from lpcfg.compiled import compiled
-from lpcfg.errors import GrammarError, TrainingError
+from lpcfg.base.errors import GrammarError, TrainingError
+from lpcfg.base.jit import compiled
 from lpcfg.grammar.spelling import CASE_WORDS, SPELLINGS
 from lpcfg.grammar.tables import Bools, Doubles, Emissions, Grammar, Ints, Longs, Singles, frozen
 from lpcfg.grammar.tagging import TagModel, scores, shape

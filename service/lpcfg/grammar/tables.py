@@ -89,7 +89,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from lpcfg.errors import GrammarError
+from lpcfg.base.errors import GrammarError
 
 Shorts = NDArray[np.int16]
 Ints = NDArray[np.int32]

@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lpcfg.compiled import compiled
-from lpcfg.errors import GrammarError
+from lpcfg.base.errors import GrammarError
+from lpcfg.base.jit import compiled
+from lpcfg.base.prefetch import ask_for
 from lpcfg.grammar.tables import Doubles, Longs, Singles, frozen
-from lpcfg.prefetch import ask_for
 
 FREQUENT = 3
 """Words seen at least this often in training have features of their own."""

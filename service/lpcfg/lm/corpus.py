@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from scipy import sparse
 
-from lpcfg.errors import InputError, TrainingError
+from lpcfg.base.errors import InputError, TrainingError
 from lpcfg.grammar.tables import Longs
 from lpcfg.text.files import lines
 

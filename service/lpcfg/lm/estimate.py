@@ -20,12 +20,12 @@ from typing import Literal, get_args
 import numpy as np
 from scipy import sparse
 
-from lpcfg.compiled import compiled
-from lpcfg.errors import SettingsError, TrainingError
+from lpcfg.base.errors import SettingsError, TrainingError
+from lpcfg.base.jit import compiled
 from lpcfg.grammar.tables import Doubles, Longs
 from lpcfg.lm.corpus import Sentence, Vocabulary
 from lpcfg.lm.model import LanguageModel, Training, perplexity
-from lpcfg.train.estimators.pivot_decomposition import decompose_rows, emissions
+from lpcfg.training.estimators.pivot_decomposition import decompose_rows, emissions
 
 Estimator = Literal["em", "pivot", "pivot+em"]
 

@@ -11,8 +11,8 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, ValidationError
 from scipy import sparse
 
-from lpcfg.compiled import compiled
-from lpcfg.errors import GrammarError, StoreError
+from lpcfg.base.errors import GrammarError, StoreError
+from lpcfg.base.jit import compiled
 from lpcfg.grammar.tables import Doubles, Longs
 from lpcfg.lm.corpus import UNKNOWN, Sentence, Vocabulary
 from lpcfg.text.files import write_whole

@@ -10,9 +10,9 @@ from html import escape
 from math import prod
 from typing import Any
 
-from lpcfg.models.store.versions import Stored
 from lpcfg.report.plots import Bar, Mark, bars, heat, reliability
 from lpcfg.report.style import CSS
+from lpcfg.store.versions import Stored
 
 Facts = Mapping[str, Any]
 

@@ -17,8 +17,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import IO
 
-from lpcfg.cancel import FINISHING
-from lpcfg.errors import InputError
+from lpcfg.base.cancel import FINISHING
+from lpcfg.base.errors import InputError
 from lpcfg.text.urls import filesystem, is_url, missing, network_failures
 
 Source = str | Path | IO[str] | IO[bytes]

@@ -3,7 +3,7 @@
 import sys
 from typing import Any
 
-from lpcfg.errors import InputError
+from lpcfg.base.errors import InputError
 
 _EXTRAS = {"s3": "s3", "s3a": "s3", "zst": "zst", "parquet": "parquet", "scheduler": "distributed"}
 """Extras of lpcfg by what they are for: URL schemes, endings of files, and options."""

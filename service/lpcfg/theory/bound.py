@@ -32,7 +32,7 @@ from typing import Any
 
 import numpy as np
 
-from lpcfg.errors import GrammarError
+from lpcfg.base.errors import GrammarError
 from lpcfg.grammar.tables import Doubles, Tables
 from lpcfg.theory.exact_moments import ExactMoments
 

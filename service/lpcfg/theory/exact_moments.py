@@ -12,7 +12,7 @@ from functools import cached_property
 
 import numpy as np
 
-from lpcfg.errors import GrammarError
+from lpcfg.base.errors import GrammarError
 from lpcfg.grammar.known import check_probabilities
 from lpcfg.grammar.tables import Doubles, Grammar, Tables
 

@@ -11,7 +11,7 @@ Symbols of s-trees, with every original label passed through `escape` first:
 import re
 from functools import lru_cache
 
-from lpcfg.errors import InputError
+from lpcfg.base.errors import InputError
 from lpcfg.trees.tree import Tree, bottom_up
 
 _ESCAPES = {character: f"%{ord(character):02X}" for character in "%|@<"}

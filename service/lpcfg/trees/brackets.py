@@ -11,8 +11,8 @@ import sys
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from lpcfg.collector import collector_paused
-from lpcfg.errors import InputError, TreebankError
+from lpcfg.base.collector import collector_paused
+from lpcfg.base.errors import InputError, TreebankError
 from lpcfg.text.files import Source, texts
 from lpcfg.trees.tree import Tree, pieces
 

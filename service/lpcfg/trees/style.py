@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from lpcfg.errors import InputError
+from lpcfg.base.errors import InputError
 from lpcfg.text.files import Source
 from lpcfg.trees.brackets import MAX_DEPTH, read
 from lpcfg.trees.normalize import ROOT, normalize

@@ -7,7 +7,7 @@ user (print, draw, become an `nltk.Tree`) is imported when it is asked for.
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, TypeVar
 
-from lpcfg.errors import InputError
+from lpcfg.base.errors import InputError
 
 if TYPE_CHECKING:
     import nltk

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from lpcfg.compiled import compiled
+from lpcfg.base.jit import compiled
 from lpcfg.words.corpus import Ints, Longs
 
 Floats = NDArray[Any]

@@ -13,7 +13,7 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from lpcfg.errors import TrainingError
+from lpcfg.base.errors import TrainingError
 from lpcfg.words.bigrams import Counter, Floats, Rows
 from lpcfg.words.corpus import Corpus
 from lpcfg.words.eigenwords import Eigenwords, fold

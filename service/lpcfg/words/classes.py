@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from lpcfg.errors import InputError
+from lpcfg.base.errors import InputError
 from lpcfg.words.eigenwords import Eigenwords
 from lpcfg.words.k_means import Places, k_means
 

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lpcfg.compiled import compiled
-from lpcfg.errors import GrammarError
+from lpcfg.base.errors import GrammarError
+from lpcfg.base.jit import compiled
 
 Ints = NDArray[np.int32]
 Floats = NDArray[Any]

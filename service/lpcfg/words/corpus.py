@@ -17,7 +17,7 @@ from types import TracebackType
 import numpy as np
 from numpy.typing import NDArray
 
-from lpcfg.errors import InputError
+from lpcfg.base.errors import InputError
 from lpcfg.text.files import Source, lines
 from lpcfg.text.tokenize import penn_forms, tokenize
 from lpcfg.trees.brackets import read

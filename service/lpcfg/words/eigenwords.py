@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from lpcfg.errors import GrammarError, InputError
+from lpcfg.base.errors import GrammarError, InputError
 from lpcfg.words.context import Contexts
 
 UNKNOWN = -1

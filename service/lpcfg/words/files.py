@@ -21,7 +21,7 @@ import safetensors
 import safetensors.numpy
 from numpy.typing import NDArray
 
-from lpcfg.errors import GrammarError, StoreError
+from lpcfg.base.errors import GrammarError, StoreError
 from lpcfg.text.files import lines, write_whole
 from lpcfg.words.context import Contexts
 from lpcfg.words.eigenwords import Eigenwords, fold

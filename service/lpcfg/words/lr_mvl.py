@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lpcfg.compiled import compiled
+from lpcfg.base.jit import compiled
 from lpcfg.words.bigrams import Floats
 from lpcfg.words.context import Contexts, smoothed
 from lpcfg.words.corpus import Ints

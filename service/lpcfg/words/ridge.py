@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from lpcfg.errors import TrainingError
+from lpcfg.base.errors import TrainingError
 
 Doubles = NDArray[np.float64]
 

@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from lpcfg.errors import GrammarError, InputError, TrainingError
+from lpcfg.base.errors import GrammarError, InputError, TrainingError
 from lpcfg.text.files import lines
 from lpcfg.text.tokenize import tokenize
 from lpcfg.words.eigenwords import Eigenwords

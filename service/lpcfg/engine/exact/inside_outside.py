@@ -24,8 +24,8 @@ from typing import Any, Literal
 import numpy as np
 from scipy import sparse
 
+from lpcfg.base.errors import InputError
 from lpcfg.engine.exact.scaled import Scaled, SignedLog
-from lpcfg.errors import InputError
 from lpcfg.grammar.tables import Doubles, Emissions, Tables
 from lpcfg.trees.tree import Tree
 

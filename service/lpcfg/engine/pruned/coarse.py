@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from lpcfg.cancel import Stop
+from lpcfg.base.cancel import Stop
 from lpcfg.engine.pruned import kernels
 from lpcfg.engine.pruned.kernels import Bounds, Chart, Rules, Words
 from lpcfg.grammar.tables import Bools, Doubles, Emissions, Ints, Longs, Tables, frozen

@@ -24,10 +24,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from lpcfg.base.errors import InputError
 from lpcfg.engine.pruned import kernels
 from lpcfg.engine.pruned.coarse import Pruned, Unfinished
 from lpcfg.engine.pruned.fine import Posteriors
-from lpcfg.errors import InputError
 from lpcfg.grammar.tables import Doubles, Ints, Longs
 
 OBJECTIVES = ("max-rule", "max-marginal", "max-product", "max-spans")

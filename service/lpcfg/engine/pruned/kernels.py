@@ -20,8 +20,8 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from lpcfg import prefetch
-from lpcfg.compiled import compiled
+from lpcfg.base import prefetch
+from lpcfg.base.jit import compiled
 from lpcfg.engine.pruned import lanes
 from lpcfg.engine.pruned.lanes import LANES
 from lpcfg.grammar.tables import Bools, Doubles, Ints, Longs, Shorts, Singles

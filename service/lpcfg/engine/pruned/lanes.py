@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from lpcfg.compiled import compiled, import_numba
+from lpcfg.base.jit import compiled, import_numba
+from lpcfg.base.prefetch import in_place, writing
 from lpcfg.grammar.tables import Doubles, Floats, Ints, Longs, Singles
-from lpcfg.prefetch import in_place, writing
 
 import_numba()  # before any part of it is imported by itself
 

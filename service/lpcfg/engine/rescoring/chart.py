@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from lpcfg.compiled import compiled
+from lpcfg.base.jit import compiled
 from lpcfg.engine.pruned.kernels import Chart, best_tree
 from lpcfg.engine.rescoring.names import Heads
 from lpcfg.grammar.tables import Doubles, Floats, Ints, Longs, Singles

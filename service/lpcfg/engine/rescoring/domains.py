@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lpcfg.compiled import compiled
+from lpcfg.base.errors import GrammarError
+from lpcfg.base.jit import compiled
 from lpcfg.engine.rescoring.names import codes
-from lpcfg.errors import GrammarError
 from lpcfg.grammar.tables import Doubles, Longs, Singles
 
 SURE = 0.7

@@ -11,11 +11,11 @@ import zlib
 import numpy as np
 from numpy.typing import NDArray
 
-from lpcfg.compiled import compiled
+from lpcfg.base.jit import compiled
+from lpcfg.base.prefetch import ask_for
 from lpcfg.engine.pruned.kernels import Chart
 from lpcfg.engine.rescoring.names import Names, mixed
 from lpcfg.grammar.tables import Ints, Longs, Singles, frozen
-from lpcfg.prefetch import ask_for
 
 Text = tuple[Longs, Ints]
 """A sentence's codes, and the heads of the items of its chart."""

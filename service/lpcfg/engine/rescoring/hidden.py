@@ -10,11 +10,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from lpcfg.compiled import compiled
+from lpcfg.base.jit import compiled
+from lpcfg.base.prefetch import ask_for_all
 from lpcfg.engine.pruned.kernels import Chart
 from lpcfg.engine.rescoring.features import PAD, length_bucket
 from lpcfg.grammar.tables import Ints, Longs, Singles, frozen
-from lpcfg.prefetch import ask_for_all
 
 BESIDE = (
     *((0, -2), (0, -1), (0, 0), (0, 1)),  # an item's start i: i - 2, i - 1, i, i + 1

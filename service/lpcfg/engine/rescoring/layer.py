@@ -18,6 +18,7 @@ from itertools import count
 import numpy as np
 from numpy.typing import NDArray
 
+from lpcfg.base.errors import GrammarError
 from lpcfg.engine.pruned.fine import Posteriors
 from lpcfg.engine.pruned.kernels import Chart
 from lpcfg.engine.rescoring import chart as charts
@@ -34,7 +35,6 @@ from lpcfg.engine.rescoring.hidden import (
 )
 from lpcfg.engine.rescoring.levels import Levels
 from lpcfg.engine.rescoring.names import HeadTable, Rows, codes, names_of
-from lpcfg.errors import GrammarError
 from lpcfg.grammar.tables import Grammar, Ints, Longs, Singles
 from lpcfg.grammar.tagging import shape
 

@@ -1,0 +1,1 @@
+"""The parts that all rooms build on: errors, cancelling, processes, compiled kernels."""

@@ -1,0 +1,107 @@
+"""Compile kernels in two processes where none are kept yet: one half each, in half the time.
+
+Numba compiles under one lock, so threads would not help. The process that parses its first sentence
+compiles the kernels that run the tensors, guess tags and build charts, in this order. A second
+process compiles those that look around words, prune, rescore and read charts.
+"""
+
+import signal
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from lpcfg.base.cores import cores
+from lpcfg.engine.pruned.coarse import Pruned
+from lpcfg.engine.pruned.kernels import Chart
+from lpcfg.grammar.tables import Emissions, Tables
+
+if TYPE_CHECKING:
+    from multiprocessing.process import BaseProcess
+
+LONGEST_WAIT = 60.0
+"""Seconds to wait for the second process; it takes 10."""
+
+
+class SecondProcess:
+    """A process beside this one, which compiles what is needed later. It is begun once at most."""
+
+    def __init__(self) -> None:
+        self.process: BaseProcess | None = None
+        self._begun = False
+
+    @property
+    def is_running(self) -> bool:
+        """Tell whether the process was begun, and has not been waited for."""
+        return self.process is not None
+
+    def begin(self, work: Callable[[], object]) -> None:
+        """Start the process, once, unless there is no core for it, or this is a worker itself."""
+        # not imported before, because most processes find their kernels compiled
+        from multiprocessing import parent_process
+
+        from lpcfg.base.processes import WithoutMain
+
+        if self._begun or cores() < 2 or parent_process() is not None:
+            return
+        self._begun = True
+        process = WithoutMain().Process(target=_alone, args=(work,), daemon=True)
+        with suppress(OSError):  # no memory for it, or too many processes: this one does it all
+            process.start()
+            self.process = process
+
+    def wait(self) -> None:
+        """Wait for the end of the process, if there is one. What it has not compiled is compiled
+        here when it is called.
+        """
+        if (process := self.process) is not None:  # several threads may wait
+            process.join(LONGEST_WAIT)
+            self.process = None
+
+
+def _alone(work: Callable[[], object]) -> None:
+    from lpcfg.base.processes import end_with_parent
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # it ends with its parent, and writes nothing
+    end_with_parent()
+    with suppress(Exception):  # the other process compiles it then, and tells what is wrong
+        work()
+
+
+def two_words(tables: Tables) -> Pruned | None:
+    """Make a chart of two words below one rule: to compile kernels, they are called with it. Return
+    None if the grammar has no rule over two words.
+    """
+    grammar = tables.grammar
+    entry = np.full(grammar.n_symbols, -1, np.int32)
+    entry[grammar.entries[:, 0]] = np.arange(len(grammar.entries))
+    over_words = np.flatnonzero((entry[grammar.rules[:, 1:]] >= 0).all(axis=1))
+    if not len(over_words):
+        return None
+    rule = over_words[tables.c_one[grammar.rules[over_words, 0]].argmax()]
+    parent, left, right = grammar.rules[rule]
+    chart = Chart(
+        symbol=np.array([left, right, parent], np.int32),
+        start=np.array([0, 1, 0], np.int32),
+        end=np.array([1, 2, 2], np.int32),
+        entry=np.array([entry[left], entry[right], -1], np.int32),
+        inside=np.ones(3),
+        edge_start=np.array([0, 0, 0, 1]),
+        rule=np.array([rule], np.int32),
+        left=np.array([0], np.int32),
+        right=np.array([1], np.int32),
+        value=np.ones(1),
+    )
+    return Pruned(2, chart, item=np.ones(3), edge=np.ones(1), taken_out=0.0, log_probability=0.0)
+
+
+def emitted(pruned: Pruned) -> Emissions:
+    """Return the emissions of the words in the chart that `two_words` makes."""
+    words = slice(0, pruned.length)
+    return Emissions(
+        start=np.arange(pruned.length + 1, dtype=np.int32),
+        symbol=pruned.chart.symbol[words],
+        entry=pruned.chart.entry[words],
+        weight=pruned.chart.inside[words],
+    )

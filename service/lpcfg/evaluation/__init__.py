@@ -1,1 +1,0 @@
-"""Evaluation: compare a parser with gold trees."""

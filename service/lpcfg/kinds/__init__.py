@@ -1,0 +1,1 @@
+"""The kinds of models: one folder each."""

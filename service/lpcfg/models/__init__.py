@@ -1,1 +1,0 @@
-"""Models: the data a parser needs, and the store that holds it."""

@@ -1,1 +1,0 @@
-"""Parsing: from a model and sentences to analyses."""

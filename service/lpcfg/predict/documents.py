@@ -1,0 +1,156 @@
+"""Turn a piece of a document into sentences with their places in it."""
+
+import io
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from lpcfg.base.errors import InputError, TreebankError
+from lpcfg.kinds.dependencies import conllu
+from lpcfg.kinds.sentences import (
+    Sentence,
+    sentence_from_tagged,
+    sentence_from_text,
+    sentence_from_tokens,
+    sentences_in,
+)
+from lpcfg.predict.forms import Form
+from lpcfg.predict.pieces import Piece
+from lpcfg.text.markup import foreign
+
+_SENT_ID = "# sent_id = "
+_CURES = {
+    "CoNLL-U": "say --input conllu",
+    "Penn brackets": "ask `lpcfg tree-probability` about trees, or give their words alone",
+    "HTML": "take the markup out first",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A sentence of a document.
+
+    `place` is unique in the document: the sentence's first character, or its line or number.
+    `start` and `end` count the document's code points; None where it has no running text.
+    """
+
+    document: str
+    place: str
+    start: int | None
+    end: int | None
+    sentence: Sentence
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A part of a document that cannot be read; `where` is empty for the whole document."""
+
+    where: str
+    reason: str
+
+
+def items(name: str, form: Form, piece: Piece, text: str) -> Iterator[Item | Failure]:
+    """Find the sentences of a piece of the document with this name."""
+    if piece.index == 0 and form in (Form.TEXT, Form.LINES, Form.TOKENS, Form.TAGGED):
+        check_plain(text, name)
+    if form is Form.TEXT:
+        yield from of_text(name, text, piece.chars)
+    elif form is Form.CONLLU:
+        yield from _of_conllu(name, text, piece.lines)
+    elif form is Form.JSON:
+        yield from _of_json(name, text, piece.lines)
+    else:
+        yield from _of_lines(name, form, text, piece)
+
+
+def check_plain(text: str, name: str) -> None:
+    """Refuse markup, whose tags would be parsed as words."""
+    kind = foreign(text)
+    if kind is not None:
+        raise InputError(f"expected plain text, got {kind} in {name}: {_CURES[kind]}")
+
+
+def sentence_of_line(form: Form, line: str, number: int) -> Sentence:
+    """Read a line as one sentence: its text, its tokens, or its tagged tokens."""
+    if form is Form.LINES:
+        return sentence_from_text(line)
+    if form is Form.TOKENS:
+        return sentence_from_tokens(line.split())
+    return sentence_from_tagged(line, number)
+
+
+def sentence_of_conllu(given: conllu.Sentence) -> Sentence:
+    """Take the words of a CoNLL-U sentence, and their offsets in its text where it has one."""
+    words = sentence_from_tokens([row[conllu.FORM] for row in given.words])
+    if not given.offsets:
+        return words
+    return replace(words, text=given.text, start=0, end=len(given.text), offsets=given.offsets)
+
+
+def of_text(name: str, text: str, base: int = 0) -> Iterator[Item]:
+    """Find the sentences of a text that begins `base` characters into its document."""
+    for sentence in sentences_in(text):
+        start, end = base + (sentence.start or 0), base + (sentence.end or 0)
+        yield Item(name, str(start), start, end, sentence)
+
+
+def _of_lines(name: str, form: Form, text: str, piece: Piece) -> Iterator[Item | Failure]:
+    start = piece.chars
+    for number, line in enumerate(io.StringIO(text, newline=""), start=piece.lines + 1):
+        bare = line.rstrip("\r\n")
+        try:
+            sentence = sentence_of_line(form, bare, number)
+        except InputError as error:
+            yield Failure(f"line {number}", str(error))
+        else:
+            yield Item(name, str(number), start, start + len(bare), sentence)
+        start += len(line)
+
+
+def _of_conllu(name: str, text: str, before: int) -> Iterator[Item | Failure]:
+    lines: list[str] = []
+    for number, line in enumerate([*text.split("\n"), ""], start=before + 1):
+        if line.strip("\r"):
+            lines.append(line)
+            continue
+        if any(not one.startswith("#") for one in lines):
+            first = number - len(lines)
+            try:
+                (found,) = conllu.read_string("\n".join([*lines, ""]), source=name)
+            except TreebankError as error:
+                where = f"line {first + error.line - 1}"
+                yield Failure(where, error.problem)
+            else:
+                ids = [one[len(_SENT_ID) :] for one in found.comments if one.startswith(_SENT_ID)]
+                place = ids[0] if ids else f"line {first}"
+                yield Item(name, place, None, None, sentence_of_conllu(found))
+        lines = []
+
+
+def _of_json(name: str, text: str, before: int) -> Iterator[Item | Failure]:
+    good = False
+    failures: list[Failure] = []
+    for number, line in enumerate(text.split("\n"), start=before + 1):
+        if not line.strip():
+            continue
+        try:
+            document, content = _document_of(line, f"{name}:{number}")
+        except InputError as error:
+            failures.append(Failure(f"line {number}", str(error)))
+        else:
+            good = True
+            yield from of_text(document, content)
+    if failures and not good and before == 0:
+        raise InputError(f"{name} has no line of JSON with a text: {failures[0].reason}")
+    yield from failures
+
+
+def _document_of(line: str, default: str) -> tuple[str, str]:
+    """Read {"id": …, "text": …}; where there is no id, the line stands for it."""
+    try:
+        value = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"expected JSON, got something else: {error}") from error
+    if not isinstance(value, dict) or not isinstance(value.get("text"), str):
+        raise InputError('expected an object with a string `text`, as {"id": "a", "text": "…"}')
+    return str(value.get("id", default)), value["text"]

@@ -1,0 +1,1 @@
+"""Connections: what the server does before HTTP, and to slow clients."""

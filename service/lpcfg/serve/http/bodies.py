@@ -1,0 +1,224 @@
+"""Read requests: check the key, check that there is room, and read JSON safely."""
+
+import asyncio
+import gzip
+import inspect
+import re
+import zlib
+from collections.abc import AsyncIterator, Callable, Coroutine
+from typing import Any
+
+import numpy as np
+import pydantic_core
+from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+
+from lpcfg.base.errors import InputError, LimitError, Stopped
+from lpcfg.serve.http.limits import check_size
+from lpcfg.serve.http.problems import BodyLimitError, Refused
+from lpcfg.serve.http.record import KEY, record_of
+from lpcfg.serve.state import service_of
+from lpcfg.settings import Settings
+
+# This expression never backtracks, so it takes linear time.
+_STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?', re.DOTALL)
+_NO_MARKS = bytes(set(range(256)) - set(b'[]{}"'))
+_NEVER = re.compile(r"q=0(?:\.0*)?", re.IGNORECASE)
+_JSON_TYPE = re.compile(r"application/(?:[\w.-]+\+)?json\s*(?:;.*)?", re.IGNORECASE)
+
+
+LARGE = 1 << 14  # bytes of a body that is read off the event loop: others wait a millisecond
+_WORTH = 1024  # bytes of an answer that is compressed
+_GZIP = 31  # what zlib calls gzip, with any window
+_PIECE = 1 << 16  # bytes that are expanded at once, as many as come at once uncompressed
+
+
+class JsonRequest(Request):
+    """A request whose body is read as strict JSON, within the limit of depth."""
+
+    async def json(self) -> Any:
+        """Read the body as a value. Errors raised here have messages for the client."""
+        if not hasattr(self, "_value"):
+            if not _JSON_TYPE.fullmatch(self.headers.get("content-type", "")):
+                raise Refused(
+                    "media-type",
+                    "expected the header content-type: application/json, got "
+                    f"{self.headers.get('content-type')!r}: send JSON and say so",
+                )
+            self._body = await self.limited()  # Request.body() looks for it here
+            settings = service_of(self).settings
+            if len(self._body) < LARGE:
+                self._value = _read(self._body, settings)
+            else:
+                reading = service_of(self).reader.submit(_read, self._body, settings)
+                self._value = await asyncio.wrap_future(reading)
+        return self._value
+
+    async def limited(self) -> bytes:
+        """Read the body, up to the limit.
+
+        Starlette's middleware is not used: it answers in plain text and would limit batches as
+        well.
+        """
+        body = bytearray()
+        try:
+            async for piece in pieces(self, service_of(self).settings.max_body_bytes):
+                body += piece
+        except ClientDisconnect:
+            raise Stopped("expected the rest of the body, got a closed connection") from None
+        return bytes(body)
+
+
+def _read(body: bytes, settings: Settings) -> Any:
+    value = read_json(body, settings.max_json_depth)
+    check_size(value, settings)
+    return value
+
+
+Handler = Callable[[Request], Coroutine[Any, Any, Response]]
+_TAKES = ["body", "request", "service"]
+"""The parameters of an endpoint with a JSON body."""
+
+
+class GuardedRoute(APIRoute):
+    """A route for computing. It checks the key and the room for work before it reads the body."""
+
+    guarded: Handler
+    """Answers a request, without the layers that FastAPI puts around it."""
+
+    def get_route_handler(self) -> Handler:
+        handle = super().get_route_handler() if self.body_field is None else self._plain_handler()
+
+        async def guarded(request: Request) -> Response:
+            scope = request.scope
+            if KEY not in scope:
+                scope[KEY] = service_of(request).enter(scope, record_of(scope))
+            answer = await handle(JsonRequest(scope, request.receive))
+            return await _compressed(answer, request)
+
+        self.guarded = guarded
+        return guarded
+
+    def _plain_handler(self) -> Handler:
+        """Call an endpoint with its body and the service.
+
+        FastAPI looks anew in each request for what an endpoint depends on: a tenth of a
+        millisecond, and it would answer a body that is no JSON with 400 without a reason.
+        """
+        endpoint, field = self.endpoint, self.body_field
+        if field is None or list(inspect.signature(endpoint).parameters) != _TAKES:
+            raise TypeError(f"expected an endpoint that takes {', '.join(_TAKES)}, got {endpoint}")
+
+        async def handle(request: Request) -> Response:
+            value = await request.json()
+            body, faults = field.validate(value, loc=("body",))
+            if faults:
+                raise RequestValidationError(faults, body=value)
+            answer: Response = await endpoint(body, request, service_of(request))
+            return answer
+
+        return handle
+
+
+def pieces(request: Request, most: int | None = None) -> AsyncIterator[bytes]:
+    """Return the pieces of a body as they come, expanded if it is compressed.
+
+    Raise Refused for a compression that is not known here. The pieces raise LimitError for a body
+    of more bytes than this, compressed or expanded, and InputError for one that is no gzip.
+    """
+    encoding = request.headers.get("content-encoding", "identity").lower()
+    if encoding not in ("identity", "gzip"):
+        raise Refused(
+            "media-type",
+            f"expected the content-encoding gzip or none, got {encoding!r}: send one of them",
+        )
+    stream = _limited(request.stream(), most)
+    return stream if encoding == "identity" else _limited(_expanded(stream), most)
+
+
+async def _limited(stream: AsyncIterator[bytes], most: int | None) -> AsyncIterator[bytes]:
+    size = 0
+    async for chunk in stream:
+        size += len(chunk)
+        if most is not None and size > most:
+            raise too_large(size, most)
+        yield chunk
+
+
+async def _expanded(stream: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """Expand gzip, one member or several, no further than it is read."""
+    member, whole = zlib.decompressobj(_GZIP), False
+    try:
+        async for chunk in stream:
+            left, piece = chunk, b""
+            while left or (len(piece) == _PIECE and not member.eof):
+                if member.eof:
+                    member = zlib.decompressobj(_GZIP)
+                piece = member.decompress(left, _PIECE)
+                left, whole = member.unconsumed_tail or member.unused_data, member.eof
+                if piece:
+                    yield piece
+                    await asyncio.sleep(0)  # a small chunk may expand to a thousand times its size
+    except zlib.error as error:
+        raise InputError(f"expected a body in gzip, got something else ({error})") from None
+    if not whole:
+        raise InputError("expected a whole body in gzip, got the beginning of one: send all of it")
+
+
+def _accepts_gzip(request: Request) -> bool:
+    """Return True if the client names gzip, and with a weight (`q`) above 0 or none."""
+    for one in request.headers.get("accept-encoding", "").split(","):
+        coding, _, weight = one.partition(";")
+        if coding.strip().lower() == "gzip":
+            return _NEVER.fullmatch(weight.strip()) is None
+    return False
+
+
+async def _compressed(answer: Response, request: Request) -> Response:
+    """Compress an answer that is worth it, off the event loop, for a client that can read it."""
+    body = getattr(answer, "body", b"")
+    if len(body) >= _WORTH and _accepts_gzip(request):
+        answer.body = await asyncio.to_thread(gzip.compress, body, 1)
+        answer.headers["content-encoding"] = "gzip"
+        answer.headers["content-length"] = str(len(answer.body))
+        answer.headers["vary"] = "Accept-Encoding"
+    return answer
+
+
+def too_large(size: int, most: int) -> LimitError:
+    """Create the error for a body beyond the limit."""
+    return BodyLimitError(
+        f"expected a body of at most {most} bytes, got {size} or more: send less at once, or use "
+        "/v1/batch",
+        limit=most,
+        value=size,
+    )
+
+
+def read_json(body: bytes, most_depth: int) -> Any:
+    """Read a JSON value as RFC 8259 defines it: no NaN, no lone surrogates, not too deep."""
+    opened = body.count(b"[") + body.count(b"{")  # few of them are not deep, however they nest
+    if opened > most_depth and (depth := json_depth(body)) > most_depth:
+        raise LimitError(
+            f"expected JSON at most {most_depth} levels deep, got {depth}: nest less",
+            limit=most_depth,
+            value=depth,
+        )
+    try:
+        return pydantic_core.from_json(body, allow_inf_nan=False, cache_strings="keys")
+    except ValueError as error:
+        got = f"something else ({error})" if body.strip() else "nothing"
+        raise InputError(f"expected JSON in UTF-8, got {got}: send JSON") from None
+
+
+def json_depth(body: bytes) -> int:
+    """Compute the deepest nesting of brackets outside strings, in linear time."""
+    if b"\\" not in body:  # all quotes delimit strings: brackets and quotes tell the same
+        body = body.translate(None, _NO_MARKS).replace(b'""', b"")
+    marks = np.frombuffer(_STRING.sub(b"", body), np.uint8)
+    opened = (marks == ord("[")) | (marks == ord("{"))
+    closed = (marks == ord("]")) | (marks == ord("}"))
+    steps = opened.astype(np.int32) - closed.astype(np.int32)
+    return int(steps.cumsum().max(initial=0))

@@ -1,0 +1,234 @@
+"""Parsing by the Open Inference Protocol, version 2, as Triton, KServe and their clients speak it.
+
+A model takes a tensor `text` of sentences and answers with `tree`, their best trees in brackets
+(empty where there is none), and `answer`, the JSON that /v1/parse gives for each. Strings may come
+in Triton's binary form; answers are JSON, which its clients read as well.
+"""
+
+import json
+from collections.abc import Iterator
+from importlib.metadata import version as installed
+from typing import Any
+
+from fastapi import APIRouter, Depends
+from pydantic import ValidationError
+from starlette.requests import Request
+from starlette.responses import Response
+
+from lpcfg.base.errors import InputError
+from lpcfg.kinds.constituency.results import Options
+from lpcfg.protocol.schemas import (
+    InferRequest,
+    InferResponse,
+    ModelReady,
+    OneTensor,
+    ServerMetadata,
+    TensorMetadata,
+    TensorModel,
+)
+from lpcfg.serve.http.bodies import GuardedRoute, JsonRequest, read_json
+from lpcfg.serve.http.keys import BEARER
+from lpcfg.serve.http.problems import InvalidError, documented, problem_of_validation
+from lpcfg.serve.routes import inputs
+from lpcfg.serve.routes.compute import admit_sentences
+from lpcfg.serve.routes.tasks import Answer, limited, parse_task
+from lpcfg.serve.scheduling.work import Task
+from lpcfg.serve.served import Served
+from lpcfg.serve.state import TheService, asker_of
+
+INFER = "/v2/models/{name}/infer"
+_JSON_LENGTH = "inference-header-content-length"
+_SIZE = 4  # bytes of the length before a string
+_BYTES = "BYTES"
+_TEXT = TensorMetadata(name="text", datatype=_BYTES, shape=[-1])
+_OUTPUTS = [TensorMetadata(name=name, datatype=_BYTES, shape=[-1]) for name in ("tree", "answer")]
+
+router = APIRouter()
+guarded = APIRouter(route_class=GuardedRoute, dependencies=[Depends(BEARER)])
+
+
+@router.get("/v2", responses=documented(), summary="What this server is")
+async def server() -> ServerMetadata:
+    """Return the server's name and version."""
+    return ServerMetadata(
+        name="lpcfg", version=installed("lpcfg"), extensions=["binary_tensor_data"]
+    )
+
+
+@router.get(
+    "/v2/models/{name}",
+    responses=documented("not-found", "starting"),
+    summary="What tensors a model takes and gives",
+)
+@router.get(
+    "/v2/models/{name}/versions/{version}",
+    responses=documented("not-found", "starting"),
+    summary="What tensors a version takes and gives",
+)
+async def metadata(name: str, service: TheService, version: str | None = None) -> TensorModel:
+    """Return the names, types and shapes of the tensors of a model."""
+    served = _served(service, name, version)
+    return TensorModel(
+        name=served.reference.name,
+        versions=[str(served.reference.version)],
+        platform="lpcfg",
+        inputs=[_TEXT],
+        outputs=_OUTPUTS,
+    )
+
+
+@router.get(
+    "/v2/models/{name}/versions/{version}/ready",
+    responses=documented("not-found", "starting"),
+    summary="Whether a version of a model is ready",
+)
+async def version_ready(name: str, version: str, service: TheService) -> ModelReady:
+    """Answer 200 once this version is verified and warm."""
+    return ModelReady(name=_served(service, name, version).reference.name, ready=True)
+
+
+_INFERRING: dict[str, Any] = {
+    "response_model": InferResponse,
+    "responses": documented(
+        *("content", "limit", "body-limit", "not-found", "key", "quota", "overload"),
+        *("starting", "deadline"),
+    ),
+    "openapi_extra": {
+        "requestBody": {
+            "required": True,
+            "content": {
+                "application/json": {"schema": {"$ref": "#/components/schemas/InferRequest"}}
+            },
+        }
+    },
+}
+
+
+@guarded.post(INFER, summary="Parse a tensor of sentences", **_INFERRING)
+@guarded.post(
+    "/v2/models/{name}/versions/{version}/infer",
+    summary="Parse a tensor of sentences by a version",
+    **_INFERRING,
+)
+async def infer(
+    name: str, request: Request, service: TheService, version: str | None = None
+) -> Response:
+    """Parse each string of the tensor `text` as one sentence."""
+    settings, stop = service.settings, service.stop()
+    served = _served(service, name, version)
+    body = await JsonRequest(request.scope, request.receive).limited()
+    asked, texts = _read(body, request.headers.get(_JSON_LENGTH), settings.max_json_depth)
+    admit_sentences(service, request, None, texts)
+
+    def prepare() -> list[Task[Answer]]:
+        sentences = inputs.sentences_of(None, texts, settings, stop)
+        options = Options(k=1)
+        tasks = (
+            parse_task(service.cache, served, one, options, stop, f"/inputs/0/data/{number}")
+            for number, one in enumerate(sentences)
+        )
+        return limited(tasks, settings)
+
+    estimate = inputs.estimate(None, texts, settings)
+    answers = await service.compute(request, prepare, estimate, stop)
+    service.done(asker_of(request), INFER, served.version, [one.tokens for one in answers])
+    return Response(_written(served, asked, answers), media_type="application/json")
+
+
+def _served(service: TheService, name: str, version: str | None) -> Served:
+    return service.models.at(name if version is None else f"{name}@{version}")
+
+
+def _read(body: bytes, json_length: str | None, depth: int) -> tuple[InferRequest, list[str]]:
+    """Read a request, whose strings may follow its JSON, and return its texts as well."""
+    length = len(body)
+    if json_length is not None:
+        length = int(json_length) if json_length.isdecimal() and len(json_length) < 10 else -1
+        if not 0 <= length <= len(body):
+            raise InputError(
+                f"expected the length of the JSON in {_JSON_LENGTH}, at most {len(body)}, got "
+                f"{json_length!r}: send how many bytes of the body are JSON"
+            )
+    value = read_json(body[:length], depth)
+    try:
+        asked = InferRequest.model_validate(value)
+    except ValidationError as error:
+        raise InvalidError(problem_of_validation(_in_body(error))) from None
+    given = next((one for one in asked.inputs if one.name == _TEXT.name), None)
+    if given is None or given.datatype != _BYTES:
+        raise InputError(
+            "expected a tensor `text` of the datatype BYTES, got none: send the sentences in it",
+            pointer="/inputs",
+        )
+    if given.data is not None:
+        return asked, _flat(given.data)
+    return asked, list(_strings(body[length:]))
+
+
+def _in_body(error: ValidationError) -> list[dict[str, Any]]:
+    return [{**one, "loc": ("body", *one["loc"])} for one in error.errors()]
+
+
+def _flat(data: list[Any]) -> list[str]:
+    """Return the strings of a tensor of any shape, in order."""
+    texts: list[str] = []
+    for one in data:
+        if isinstance(one, list):
+            texts += _flat(one)
+        elif isinstance(one, str):
+            texts.append(one)
+        else:
+            raise InputError(
+                "expected strings, got something else: send sentences",
+                pointer="/inputs/0/data",
+            )
+    return texts
+
+
+def _strings(data: bytes) -> Iterator[str]:
+    """Yield strings of UTF-8, each after its length as four bytes, little-endian."""
+    at = 0
+    while at < len(data):
+        start = at + _SIZE
+        at = start + int.from_bytes(data[at:start], "little")
+        if at > len(data):
+            raise InputError(
+                "expected strings with their lengths before them, got one that ends too early: "
+                "send binary tensors as Triton defines them",
+                pointer="/inputs/0",
+            )
+        try:
+            yield data[start:at].decode()
+        except UnicodeDecodeError as error:
+            raise InputError(
+                f"expected UTF-8, got something else ({error.reason}): send text",
+                pointer="/inputs/0",
+            ) from None
+
+
+def _written(served: Served, asked: InferRequest, answers: list[Answer]) -> bytes:
+    trees = []
+    for one in answers:
+        parses = json.loads(one.body)["parses"]
+        trees.append(parses[0]["tree"] if parses else "")
+    data = {"tree": trees, "answer": [one.body.decode() for one in answers]}
+    wanted = [one.name for one in asked.outputs or ()] or list(data)
+    for name in wanted:
+        if name not in data:
+            raise InputError(
+                f"expected outputs among {', '.join(data)}, got {name!r}: name one of them",
+                pointer="/outputs",
+            )
+    return (
+        InferResponse(
+            model_name=served.reference.name,
+            model_version=str(served.reference.version),
+            id=asked.id,
+            outputs=[
+                OneTensor(name=name, datatype=_BYTES, shape=[len(answers)], data=data[name])
+                for name in wanted
+            ],
+        )
+        .model_dump_json(exclude_none=True)
+        .encode()
+    )

@@ -1,0 +1,208 @@
+"""Jobs: lines that are kept and answered in their own time, also after a restart."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Header, Query, Request
+from starlette.requests import ClientDisconnect
+from starlette.responses import Response, StreamingResponse
+
+from lpcfg.base.errors import Stopped
+from lpcfg.protocol.schemas import BatchLine, BatchParameters, JobAnswer
+from lpcfg.serve.http.bodies import GuardedRoute, pieces
+from lpcfg.serve.http.keys import BEARER
+from lpcfg.serve.http.problems import Refused, documented
+from lpcfg.serve.http.record import record_of
+from lpcfg.serve.jobs import Draft, Facts, Job, Jobs, Progress, new_id
+from lpcfg.serve.routes.batch import LINES
+from lpcfg.serve.routes.compute import check_parses
+from lpcfg.serve.routes.tasks import located
+from lpcfg.serve.state import JOBS, Asker, Service, TheService, asker_of
+
+_AGAIN = 60.0  # seconds after which a job may be offered again to a full disk
+_BLOCK = 1 << 18  # bytes of a body or of answers that are written or read at once
+_NONE = "expected a service that keeps jobs, got one without: start it with LPCFG_JOBS_DIR"
+
+guarded = APIRouter(route_class=GuardedRoute, dependencies=[Depends(BEARER)])
+router = APIRouter(dependencies=[Depends(BEARER)])
+
+
+@guarded.post(
+    JOBS,
+    status_code=202,
+    responses=documented(
+        *("content", "limit", "body-limit", "media-type"),
+        *("not-found", "key", "overload", "starting"),
+    ),
+    openapi_extra=LINES,
+    summary="Leave lines to be parsed",
+)
+async def begin(
+    request: Request,
+    response: Response,
+    service: TheService,
+    asked: Annotated[BatchParameters, Query()],
+    idempotency_key: Annotated[
+        str | None,
+        Header(description="sent again, it names the same job", max_length=256, min_length=1),
+    ] = None,
+) -> JobAnswer:
+    """Keep the lines of the body, as /v1/batch takes them, and answer them when there is time.
+
+    Once this is answered, the job survives a restart of the service. A used-up quota is waited for.
+    """
+    jobs = _jobs(service)
+    with located("#query"):
+        check_parses(asked.k, service.settings)
+        service.models.named(asked.model)
+    asker = asker_of(request)
+    jobs.check(asker.record.client)
+    name = new_id(asker.record.client, idempotency_key)
+    draft = jobs.draft()
+    try:
+        await asyncio.to_thread(draft.open)
+        await _receive(request, draft, service.settings.job_bytes)
+        facts = Facts(
+            name,
+            asker.record.client,
+            asker.record.key,
+            time.time(),
+            draft.lines,
+            asked.model_dump(),
+            asker.record.traceparent(),
+        )
+        job = await asyncio.to_thread(draft.finish, facts, jobs.home)
+    except OSError as error:
+        raise Refused(
+            "overload",
+            f"expected room for a job on the disk, got `{error.strerror}`: try again later, or use "
+            "/v1/batch",
+            retry_after=_AGAIN,
+        ) from error
+    finally:
+        await asyncio.to_thread(draft.drop)
+    response.headers["Location"] = f"{JOBS}/{name}"
+    return _told(jobs, job)
+
+
+async def _receive(request: Request, draft: Draft, most: int) -> None:
+    """Write the body to the disk as it comes, expanded."""
+    kept = bytearray()
+    try:
+        async for piece in pieces(request, most):
+            kept += piece
+            if len(kept) >= _BLOCK:
+                await asyncio.to_thread(draft.write, bytes(kept))
+                kept.clear()
+    except ClientDisconnect:
+        raise Stopped("expected the rest of the body, got a closed connection") from None
+    await asyncio.to_thread(draft.write, bytes(kept))
+
+
+async def asker(request: Request, service: TheService) -> Asker:
+    """Return who asks about a job, whose key must be known if keys are asked for."""
+    key = None if service.keys is None else service.keys.owner(request.headers)
+    return Asker(record_of(request.scope), key)
+
+
+async def the_job(id: str, service: TheService, asking: Annotated[Asker, Depends(asker)]) -> Job:
+    """Return the job with the id in the path, if it is the asker's."""
+    found = await asyncio.to_thread(_jobs(service).find, id)
+    name = None if asking.key is None else asking.key.name
+    if found is None or found.facts.key != name:
+        raise Refused("not-found", "expected the id of a job that is kept, got another: correct it")
+    return found
+
+
+TheJob = Annotated[Job, Depends(the_job)]
+
+
+@router.get(JOBS + "/{id}", responses=documented("key", "not-found"), summary="How far a job is")
+async def status(job: TheJob, service: TheService) -> JobAnswer:
+    """Return how many of the job's lines are answered."""
+    return await asyncio.to_thread(_told, _jobs(service), job)
+
+
+class AnswersResponse(StreamingResponse):
+    """Answers as they stand in their file."""
+
+    media_type = "application/x-ndjson"
+
+
+@router.get(
+    JOBS + "/{id}/answers",
+    response_class=AnswersResponse,
+    responses={
+        200: {
+            "description": "A line for each line answered so far, in order. The schema is that of "
+            "a line.",
+            "model": BatchLine,
+        },
+        **documented("content", "key", "not-found"),
+    },
+    summary="The answers of a job",
+)
+async def answers(
+    job: TheJob,
+    after: Annotated[int, Query(ge=0, lt=10**9, description="leave out lines up to this one")] = 0,
+) -> Response:
+    """Return the answers that are there, all of them once the job is done."""
+    return AnswersResponse(_pieces(job.answers, after))
+
+
+@router.delete(
+    JOBS + "/{id}",
+    status_code=204,
+    responses=documented("key", "not-found"),
+    summary="Delete a job",
+)
+async def delete(job: TheJob, service: TheService) -> None:
+    """Stop the job if it is not done, and remove its lines and answers."""
+    await asyncio.to_thread(_jobs(service).remove, job)
+
+
+def _jobs(service: Service) -> Jobs:
+    if service.jobs is None:
+        raise Refused("not-found", _NONE)
+    return service.jobs
+
+
+def _told(jobs: Jobs, job: Job) -> JobAnswer:
+    begun = job.progress()
+    progress = begun or Progress()
+    return JobAnswer(
+        id=job.facts.id,
+        status="waiting" if begun is None else "done" if progress.done else "running",
+        lines=job.facts.lines,
+        answered=progress.answered,
+        problems=progress.problems,
+        created=_time(job.facts.created),
+        expires=_time(jobs.expires(job)),
+    )
+
+
+def _time(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+async def _pieces(path: Path, after: int) -> AsyncIterator[bytes]:
+    """Yield whole lines of a file behind those left out; a line still being written is none."""
+    try:
+        file = await asyncio.to_thread(open, path, "rb")
+    except FileNotFoundError:  # nothing is answered yet
+        return
+    with file:
+        passed, rest = 0, b""
+        while chunk := await asyncio.to_thread(file.read, _BLOCK):
+            whole, end, rest = (rest + chunk).rpartition(b"\n")
+            lines = whole + end
+            if passed < after:
+                found = lines.splitlines(keepends=True)
+                lines = b"".join(found[after - passed :])
+                passed += len(found)
+            if lines:
+                yield lines

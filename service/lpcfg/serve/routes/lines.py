@@ -1,0 +1,113 @@
+"""Answer lines, each a sentence as JSON, with a sentence or a problem: for batches and jobs."""
+
+import asyncio
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from lpcfg.base.cancel import Stop
+from lpcfg.base.errors import InputError, LimitError, LpcfgError
+from lpcfg.kinds.sentences import Sentence
+from lpcfg.protocol.schemas import Problem, SentenceInput
+from lpcfg.serve.http.bodies import LARGE, read_json
+from lpcfg.serve.http.limits import check_sentence
+from lpcfg.serve.http.problems import Refused, problem_of, problem_of_validation
+from lpcfg.serve.routes import inputs
+from lpcfg.serve.routes.tasks import Answer, encoded
+from lpcfg.serve.scheduling.admission import Lane
+from lpcfg.serve.scheduling.work import Task
+from lpcfg.serve.state import Asker, Service
+
+AHEAD = 4
+"""Lines in progress per thread: enough that no thread waits for the network."""
+_INPUT: TypeAdapter[inputs.AnyInput] = TypeAdapter(SentenceInput)
+MakeTask = Callable[[Sentence, Stop], Task[Answer]]
+"""Make the task that answers one sentence."""
+_SOON = 1.0  # seconds between looks at a quota, at most
+
+
+@dataclass(frozen=True, eq=False)
+class Lines:
+    """Answers lines by one version of one model."""
+
+    service: Service
+    version: Mapping[str, Any]
+    task_of: MakeTask
+    asker: Asker
+    endpoint: str
+    patient: bool = False
+    """True: a used-up quota is waited for. False: it is a problem."""
+
+    async def answer(self, number: int, line: bytes | LpcfgError) -> bytes:
+        """Answer a line; one that is an error has it for its answer."""
+        try:
+            sentence = await self._sentence(line)
+        except LpcfgError as error:
+            return self.refused([number], problem_of(error))
+        except ValidationError as error:
+            faults = [_under_line(dict(one)) for one in error.errors()]
+            return self.refused([number], problem_of_validation(faults))
+        told = {"line": number, "model": self.version}
+        return json.dumps(told)[:-1].encode() + b', "sentence": ' + sentence + b"}\n"
+
+    def refused(self, numbers: Iterable[int], fault: Problem) -> bytes:
+        """Write the answers to lines that all have the same problem."""
+        told = {"model": self.version, "problem": fault.model_dump(exclude_none=True)}
+        after = encoded(told)[1:] + b"\n"
+        return b"".join(b'{"line":%d,' % one + after for one in numbers)
+
+    async def _sentence(self, line: bytes | LpcfgError) -> bytes:
+        if isinstance(line, LpcfgError):
+            raise line
+        service, settings = self.service, self.service.settings
+        if len(line) < LARGE:
+            value = read_json(line, settings.max_json_depth)
+        else:
+            reading = service.reader.submit(read_json, line, settings.max_json_depth)
+            value = await asyncio.wrap_future(reading)
+        check_sentence(value, settings, "")
+        given = _INPUT.validate_python(value)
+        expected = inputs.tokens_in(None, [given])
+        await self._charge(expected)
+        stop = service.stop()
+
+        def prepare() -> list[Task[Answer]]:
+            sentence = inputs.sentence_of(given, settings, "")
+            return [self.task_of(sentence, stop)]
+
+        estimate = inputs.estimate(None, [given], settings)
+        [answer] = await service.answers(prepare, Lane.BATCH, self.asker.record, estimate, stop)
+        lengths = [answer.tokens]
+        service.done(self.asker, self.endpoint, self.version, lengths, expected)
+        return answer.body
+
+    async def _charge(self, tokens: int) -> None:
+        while True:
+            try:
+                self.service.charge(self.asker, tokens)
+            except Refused as error:
+                if not self.patient:
+                    raise
+                await asyncio.sleep(min(error.retry_after or 0.0, _SOON))
+            else:
+                return
+
+
+def checked(line: bytes, length: int, longest: int) -> bytes | InputError:
+    """Return a line that can be answered, or the reason why it cannot."""
+    if length <= longest:
+        blank = InputError("expected a sentence as JSON, got a blank line: leave it out")
+        return line if line.strip() else blank
+    return LimitError(
+        f"expected lines of at most {longest} bytes, got one of {length}: send a sentence a line",
+        limit=longest,
+        value=length,
+    )
+
+
+def _under_line(error: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the error with its pointer made relative to the line instead of the body."""
+    return {**error, "loc": ("body", *error["loc"])}

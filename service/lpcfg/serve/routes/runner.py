@@ -1,0 +1,223 @@
+"""Work on jobs: pieces of lines, each answered, written and made durable before the next.
+
+A process takes the jobs that no other works on, those that a dead one has left included, and goes
+on behind their last whole answer. At its end it leaves them to others, or to itself after a start.
+"""
+
+import asyncio
+import math
+import os
+import time
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import nullcontext, suppress
+from dataclasses import replace
+from io import BufferedRandom, BufferedReader
+
+import structlog
+
+from lpcfg.base.cancel import Stop
+from lpcfg.base.errors import InputError, LpcfgError
+from lpcfg.kinds.constituency.results import Options
+from lpcfg.kinds.sentences import Sentence
+from lpcfg.serve.http.keys import Key
+from lpcfg.serve.http.record import Record
+from lpcfg.serve.jobs import LINES, Job, Jobs, Progress
+from lpcfg.serve.routes.lines import AHEAD, Lines, checked
+from lpcfg.serve.routes.tasks import Answer, parse_task
+from lpcfg.serve.scheduling.work import Task
+from lpcfg.serve.state import JOBS, Asker, Service
+
+AT_ONCE = 2
+"""Jobs that a process works on at once; clients take turns."""
+_LOOK = 0.5  # seconds between looks for jobs of other processes
+_SWEEP = 60.0  # seconds between looks for jobs that have expired, or could not be worked on
+_BUSY = 2.0  # seconds between looks at a job that another process works on
+_PIECE = 64  # lines
+_BLOCK = 1 << 20  # bytes read at once to count answers
+_log = structlog.get_logger("lpcfg.web")
+
+Piece = Sequence[tuple[int, bytes | LpcfgError]]
+
+
+class Runner:
+    """Works on the jobs of a folder while the service runs."""
+
+    def __init__(self, service: Service, jobs: Jobs) -> None:
+        self._service = service
+        self._jobs = jobs
+        self._running: dict[str, asyncio.Task[None]] = {}
+        self._clients: dict[str, str] = {}
+        self._later: dict[str, float] = {}
+        """When jobs are looked at again that cannot be worked on now; never, if they are done."""
+
+    async def run(self) -> None:
+        """Start jobs and remove expired ones, until cancelled or until the service drains."""
+        swept = -_SWEEP
+        try:
+            while not self._service.draining:
+                if self._service.models.ready:
+                    with suppress(OSError):  # a disk that is away for a while
+                        await self._start()
+                if time.monotonic() - swept > _SWEEP:
+                    swept = time.monotonic()
+                    with suppress(OSError):
+                        await asyncio.to_thread(self._jobs.sweep)
+                await asyncio.sleep(_LOOK)
+        finally:
+            for task in self._running.values():
+                task.cancel()
+            await asyncio.gather(*self._running.values(), return_exceptions=True)
+
+    async def _start(self) -> None:
+        """Start the oldest jobs, first those of clients for whom none runs."""
+        for name in [name for name, task in self._running.items() if task.done()]:
+            del self._running[name], self._clients[name]
+        if len(self._running) == AT_ONCE:
+            return
+        waiting = await asyncio.to_thread(self._waiting)
+        while waiting and len(self._running) < AT_ONCE:
+            busy = Counter(self._clients.values())
+            job = min(waiting, key=lambda one: (busy[one.facts.client], one.facts.created))
+            waiting.remove(job)
+            self._clients[job.facts.id] = job.facts.client
+            self._running[job.facts.id] = asyncio.create_task(self._run(job))
+
+    def _waiting(self) -> list[Job]:
+        """List the jobs that may be begun now."""
+        jobs = {job.facts.id: job for job in self._jobs}
+        self._later = {name: when for name, when in self._later.items() if name in jobs}
+        found, now = [], time.monotonic()
+        for name, job in jobs.items():
+            if name in self._running or self._later.get(name, now) > now:
+                continue
+            if (job.progress() or Progress()).done:
+                self._later[name] = math.inf
+            else:
+                found.append(job)
+        return found
+
+    async def _run(self, job: Job) -> None:
+        """Work on a job, unless another process does, until it is done, removed or left."""
+        self._later[job.facts.id] = time.monotonic() + _BUSY
+        try:
+            lines = self._lines(job)
+            traces = self._service.traces
+            with job.locked() as ours:
+                if ours:
+                    with nullcontext() if traces is None else traces.job(lines.asker.record):
+                        await self._answer(job, lines)
+        except (LpcfgError, OSError) as error:
+            if not job.folder.exists():  # it was deleted
+                return
+            # a model that is not served, a key that is gone, a full disk: tried again
+            _log.warning("job waits", job=job.facts.id, reason=str(error))
+            self._later[job.facts.id] = time.monotonic() + _SWEEP
+
+    def _lines(self, job: Job) -> Lines:
+        asked, name = dict(job.facts.options), job.facts.key
+        served = self._service.models.named(asked.pop("model"))
+        key = None if self._service.keys is None else self._key(name)
+        record = Record.of("JOB", [(b"traceparent", job.facts.trace.encode())])
+        record.client, record.key, record.endpoint = job.facts.client, name, JOBS
+        options = Options(**asked)
+
+        def task_of(sentence: Sentence, stop: Stop) -> Task[Answer]:
+            return parse_task(self._service.cache, served, sentence, options, stop, "")
+
+        asker = Asker(record, key)
+        return Lines(self._service, served.version, task_of, asker, JOBS, patient=True)
+
+    def _key(self, name: str | None) -> Key:
+        for key in self._service.keys or ():
+            if key.name == name:
+                return key
+        raise InputError(f"expected a job of a known key, got {name!r}: keep its key, or delete it")
+
+    async def _answer(self, job: Job, lines: Lines) -> None:
+        began = time.monotonic()
+        with open(job.folder / LINES, "rb") as given, open(job.answers, "ab+") as answers:
+            progress = await asyncio.to_thread(_resume, answers, job, given)
+            room = asyncio.Semaphore(AHEAD * self._service.settings.threads)
+
+            async def one(number: int, line: bytes | LpcfgError) -> bytes:
+                async with room:
+                    return await lines.answer(number, line)
+
+            longest = self._service.settings.max_body_bytes
+            number = progress.answered + 1
+            while piece := await asyncio.to_thread(_read, given, number, longest):
+                found = await _together([one(*line) for line in piece])
+                progress = await asyncio.to_thread(_write, answers, job, found, progress)
+                number += len(piece)
+        job.save(replace(progress, done=True))
+        record = lines.asker.record
+        _log.info(
+            "job",
+            job=job.facts.id,
+            key=job.facts.key,
+            model=lines.version["hash"],
+            lines=job.facts.lines,
+            sentences=record.sentences,
+            tokens=record.tokens,
+            seconds=round(time.monotonic() - began, 3),
+        )
+
+
+async def _together(answering: "Sequence[asyncio._CoroutineLike[bytes]]") -> list[bytes]:
+    """Wait for all of these; if that is cancelled, they are."""
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(one) for one in answering]
+    return [task.result() for task in tasks]
+
+
+def _resume(answers: BufferedRandom, job: Job, given: BufferedReader) -> Progress:
+    """Count whole answers, drop a torn one behind them, and pass by the lines that have them."""
+    answers.seek(0)
+    size = answered = problems = 0
+    for line in answers:
+        if not line.endswith(b"\n"):
+            break
+        size += len(line)
+        answered += 1
+        problems += _is_problem(line)
+    answers.truncate(size)
+    for _ in range(answered):
+        given.readline()
+    progress = Progress(answered, problems)
+    job.save(progress)
+    return progress
+
+
+def _is_problem(answer: bytes) -> bool:
+    """Tell a problem from a sentence by the member that `Lines` writes behind the model."""
+    return b'"sentence": ' not in answer[:_HEAD]
+
+
+_HEAD = 512  # bytes in which line and model are told
+
+
+def _read(given: BufferedReader, number: int, longest: int) -> Piece:
+    """Read the next lines, numbered from here, and no more of a line than is needed."""
+    piece: list[tuple[int, bytes | LpcfgError]] = []
+    while len(piece) < _PIECE and (line := given.readline(longest + 1)):
+        length = len(line.removesuffix(b"\n"))
+        rest = line
+        while not rest.endswith(b"\n") and (rest := given.readline(_BLOCK)):
+            length += len(rest.removesuffix(b"\n"))
+        piece.append((number + len(piece), checked(line.removesuffix(b"\n"), length, longest)))
+    return piece
+
+
+def _write(
+    answers: BufferedRandom, job: Job, found: Sequence[bytes], progress: Progress
+) -> Progress:
+    """Add answers, durably, and say how many there are. Raise if the job is not there any more."""
+    answers.write(b"".join(found))
+    answers.flush()
+    os.fsync(answers.fileno())
+    told = Progress(
+        progress.answered + len(found), progress.problems + sum(map(_is_problem, found))
+    )
+    job.save(told)
+    return told

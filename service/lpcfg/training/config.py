@@ -1,0 +1,294 @@
+"""The training configuration: one frozen object, from a TOML file and then from options.
+
+    rare_threshold = 3
+
+    [[members]]                 # one, or several that vote
+    estimator = "spectral"
+    states = 16
+
+docs/training.md lists every key. A key outside `members` is one of `TrainingConfig`; a key of a
+member other than `estimator` and `seed` is one of its estimator's settings.
+"""
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+from lpcfg.base.errors import TrainingError
+from lpcfg.text.languages import LANGUAGES
+from lpcfg.training.estimators.registry import did_you_mean, estimator
+from lpcfg.training.rescoring.settings import RescoringSettings
+from lpcfg.trees.brackets import MAX_DEPTH
+from lpcfg.trees.style import Style
+
+DEFAULT_ESTIMATOR = "spectral"
+_LEAST = {"sibling_threshold": 0, "rare_threshold": 0, "held_out": 0, "max_depth": 1, "seed": 0}
+
+_NESTED = {"members", "rescoring"}
+
+
+@dataclass(frozen=True)
+class Member:
+    """One estimator of an ensemble, with its own settings.
+
+    A `seed` of None means the configuration's seed plus the member's place, counted from 0.
+    """
+
+    estimator: str
+    settings: Any
+    seed: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.seed is not None:
+            _check_least("seed", self.seed, 0)
+
+    def as_json(self) -> dict[str, object]:
+        return {"estimator": self.estimator, "seed": self.seed, **asdict(self.settings)}
+
+
+def member(name: str = DEFAULT_ESTIMATOR, **settings: object) -> Member:
+    """Create a member with some settings and the defaults of its estimator."""
+    return _member({"estimator": name, **settings}, "this member")
+
+
+def default_members() -> tuple[Member, ...]:
+    """Return one spectral member: under the rescoring layer, four are no better and a third as
+    fast.
+    """
+    return (member("spectral", states=16),)
+
+
+@dataclass(frozen=True)
+class TrainingConfig:
+    """The training configuration. The defaults are those of `lpcfg train`.
+
+    horizontal           1 marks intermediate symbols with their last child (`@VP<PP`), 0 does not
+    sibling_threshold    marks seen less often than this are dropped
+    rare_threshold       words seen less often than this share the terminal of their signature;
+                         0 makes every word a terminal, and unknown words impossible
+    language             the treebank's: english, spanish, german, french or neutral
+    tagger               use a word's neighbours to choose its tag, unless the caller gives one;
+                         has no effect with a rare_threshold of 0
+    word_classes         a file that `lpcfg words classes` wrote: the tag model then
+                         knows words that the treebanks do not have
+    held_out             trees to hold out for calibration, but at most one in ten; 0 leaves
+                         probabilities uncalibrated (under a layer, the last fold is taken)
+    style                rules that bring the trees into one style, by name (see trees/style.py);
+                         none leaves them as they were published
+    emphasis             how often the trees of each treebank count, in the order of the treebanks;
+                         once each by default
+    max_depth            the deepest nesting of brackets in a tree
+    skip_bad             leave malformed trees out instead of refusing the treebank
+    seed                 the seed of all random numbers
+    exact                stores the members' numbers in full precision instead of float16
+    licence              the treebank's licence, for the manifest and the card
+    notes                further text for the card, in Markdown
+    rescoring            how the rescoring layer is learned (`[rescoring]`, see its settings), or
+                         false for a model without it
+    members              the estimators, all over the same grammar and lexicon
+    """
+
+    horizontal: Literal[0, 1] = 1
+    sibling_threshold: int = 20
+    rare_threshold: int = 3
+    language: str = "english"
+    tagger: bool = True
+    word_classes: str | None = None
+    held_out: int = 600
+    style: tuple[str, ...] = ()
+    emphasis: tuple[int, ...] = ()
+    max_depth: int = MAX_DEPTH
+    skip_bad: bool = False
+    seed: int = 1
+    exact: bool = False
+    licence: str = "not stated"
+    notes: str = ""
+    rescoring: RescoringSettings | None = field(default_factory=RescoringSettings)
+    members: tuple[Member, ...] = field(default_factory=default_members)
+
+    def __post_init__(self) -> None:
+        for name, least in _LEAST.items():
+            _check_least(name, getattr(self, name), least)
+        object.__setattr__(self, "style", Style.of(self.style).rules)
+        for times in self.emphasis:
+            _check_least("emphasis", times, 1)
+        if self.language not in LANGUAGES:
+            raise TrainingError(
+                f"expected `language` among {', '.join(LANGUAGES)}, got {self.language!r}: "
+                "use `neutral` for a language without rules of its own"
+            )
+        if not self.members:
+            raise TrainingError(
+                "expected at least one member, got none: add `[[members]]` with an `estimator`"
+            )
+
+    @property
+    def chooses_steps(self) -> bool:
+        """True if some member stops where it is best on held-out trees."""
+        return any(getattr(one.settings, "patience", 0) > 0 for one in self.members)
+
+    def seeds(self) -> list[int]:
+        """Return the seed of every member."""
+        given = enumerate(self.members)
+        return [self.seed + k if m.seed is None else m.seed for k, m in given]
+
+    def as_json(self) -> dict[str, object]:
+        own = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in _NESTED}
+        rescoring = asdict(self.rescoring) if self.rescoring else False
+        members = [one.as_json() for one in self.members]
+        return {**own, "rescoring": rescoring, "members": members}
+
+
+def _check_least(name: str, value: int, least: int) -> None:
+    if value < least:
+        raise TrainingError(f"expected `{name}` of at least {least}, got {value}: raise or omit it")
+
+
+def read_config(path: str | Path) -> TrainingConfig:
+    """Read the configuration in a TOML file."""
+    try:
+        content = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+    except tomllib.TOMLDecodeError as error:
+        raise TrainingError(f"{path}: expected TOML: {error}: correct the file") from error
+    except OSError as error:
+        raise TrainingError(
+            f"expected a readable TOML file, got {error.strerror!r} at {path}: check the path and "
+            "its permissions"
+        ) from error
+    except UnicodeDecodeError as error:
+        byte = error.object[error.start]
+        raise TrainingError(
+            f"{path}: expected UTF-8, got the byte 0x{byte:02x}: convert the file to UTF-8"
+        ) from error
+    try:
+        return config_of(content)
+    except TrainingError as error:
+        raise TrainingError(f"{path}: {error}") from error
+
+
+def config_of(content: Mapping[str, object]) -> TrainingConfig:
+    """Build a configuration from these keys, with defaults for all others."""
+    given = dict(content)
+    members, rescoring = given.pop("members", None), given.pop("rescoring", None)
+    values = _checked(TrainingConfig, given, "the configuration")
+    if members is not None:
+        values["members"] = _members(members)
+    if rescoring is not None:
+        values["rescoring"] = _rescoring(rescoring)
+    return TrainingConfig(**values)
+
+
+def overridden(config: TrainingConfig, options: Mapping[str, object]) -> TrainingConfig:
+    """Return the configuration changed by options. Options that are None change nothing.
+
+    `estimator` replaces all members by one. Any other option is a key of the configuration, or a
+    setting of its members: of every one that has it, and at least one must. If no members were
+    chosen, a setting of members applies to one spectral estimator instead of the default members.
+    """
+    given = {name: value for name, value in options.items() if value is not None}
+    if "estimator" in given:
+        name = str(given.pop("estimator"))
+        config = replace(config, members=(member(name),))
+    if "rescoring" in given:
+        rescoring = _rescoring(given.pop("rescoring"))
+        if rescoring is None or config.rescoring is None:
+            config = replace(config, rescoring=rescoring)
+    own = {f.name for f in fields(TrainingConfig)} - _NESTED
+    for_all = {name: value for name, value in given.items() if name not in own}
+    if for_all and config.members == default_members():
+        config = replace(config, members=(member(),))
+    members = tuple(_with(one, for_all) for one in config.members)
+    for name in for_all:
+        if not any(name in _settings(one) for one in config.members):
+            used = ", ".join(dict.fromkeys(one.estimator for one in config.members))
+            raise TrainingError(
+                f"expected a setting of {used}, got `{name}`: omit it or choose an estimator "
+                "that has it"
+            )
+    values = {name: value for name, value in given.items() if name in own}
+    checked = _checked(TrainingConfig, values, "the options")
+    return replace(config, members=members, **checked)
+
+
+def _settings(one: Member) -> set[str]:
+    return {f.name for f in fields(one.settings)}
+
+
+def _with(one: Member, options: Mapping[str, object]) -> Member:
+    given = {name: value for name, value in options.items() if name in _settings(one)}
+    checked = _checked(type(one.settings), given, f"the settings of {one.estimator}")
+    return replace(one, settings=replace(one.settings, **checked))
+
+
+def _rescoring(content: object) -> RescoringSettings | None:
+    if isinstance(content, bool):
+        return RescoringSettings() if content else None
+    if not isinstance(content, Mapping):
+        raise TrainingError(
+            f"expected a table, true or false in `rescoring`, got {content!r}: write `[rescoring]`"
+        )
+    return RescoringSettings(**_checked(RescoringSettings, content, "[rescoring]"))
+
+
+def _members(content: object) -> tuple[Member, ...]:
+    if not isinstance(content, Sequence) or not all(isinstance(one, Mapping) for one in content):
+        raise TrainingError(
+            f"expected a list of tables in `members`, got {content!r}: write `[[members]]`"
+        )
+    return tuple(_member(one, f"member {k}") for k, one in enumerate(content, start=1))
+
+
+def _member(content: Mapping[str, object], where: str) -> Member:
+    given = dict(content)
+    name = given.pop("estimator", DEFAULT_ESTIMATOR)
+    settings = estimator(str(name)).settings
+    seed = {"seed": given.pop("seed")} if "seed" in given else {}
+    checked_seed = _checked(TrainingConfig, seed, where)
+    values = _checked(settings, given, f"{where} ({name})")
+    return Member(str(name), settings(**values), **checked_seed)
+
+
+def _checked(kind: type[Any], given: Mapping[str, object], where: str) -> dict[str, Any]:
+    """Check the keys and values given for a dataclass against the types of its fields."""
+    hints = get_type_hints(kind)
+    result = {}
+    for name, value in given.items():
+        if name not in hints:
+            raise TrainingError(
+                f"expected a key that {where} can have ({', '.join(hints) or 'none'}), "
+                f"got `{name}`{did_you_mean(name, hints)}"
+            )
+        result[name] = _as(hints[name], value, f"`{name}` of {where}")
+    return result
+
+
+def _as(hint: Any, value: object, where: str) -> object:
+    """Convert the value to the type of its field."""
+    if get_origin(hint) is Literal:
+        accepted = value in get_args(hint) and type(value) in map(type, get_args(hint))
+        wanted = f"one of {', '.join(map(repr, get_args(hint)))}"
+    elif get_origin(hint) in (Union, UnionType):
+        return None if value is None else _as(_some(hint), value, where)
+    elif get_origin(hint) is tuple:
+        if isinstance(value, Sequence) and not isinstance(value, str):
+            return tuple(_as(get_args(hint)[0], item, f"an item in {where}") for item in value)
+        accepted, wanted = False, "a list"
+    elif hint is float:
+        accepted, wanted = type(value) in (int, float), "a number"
+        value = float(value) if accepted else value  # type: ignore[arg-type]
+    else:
+        accepted, wanted = type(value) is hint, _KINDS[hint]
+    if not accepted:
+        raise TrainingError(f"expected {wanted} for {where}, got {value!r}: correct it")
+    return value
+
+
+_KINDS = {int: "a whole number", str: "text", bool: "true or false"}
+
+
+def _some(hint: Any) -> Any:
+    """Return the type of a value that may be None, without None."""
+    return next(one for one in get_args(hint) if one is not NoneType)

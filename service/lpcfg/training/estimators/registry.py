@@ -1,0 +1,137 @@
+"""All estimators by name. To add one, add a line to `ESTIMATORS`."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import partial
+from typing import Any, Protocol
+
+from lpcfg.base.errors import TrainingError
+from lpcfg.grammar.tables import Grammar, Tables
+from lpcfg.training.data.examples import Examples
+from lpcfg.training.estimators import clustering, em, pivot, spectral
+from lpcfg.training.estimators import pcfg as counts
+from lpcfg.training.hands import Hands
+from lpcfg.training.stages import Stages
+
+Facts = Mapping[str, object]
+
+
+@dataclass(frozen=True, eq=False)
+class Job:
+    """The input of an estimator.
+
+    `choose` scores tables, if there are held-out trees to do so. `hands` are workers that make sums
+    over shards of the treebank, for an estimator that `shares`; without them, threads do.
+    """
+
+    examples: Examples
+    seed: int
+    workers: int
+    stages: Stages
+    choose: em.Choose | None = None
+    hands: Hands | None = None
+
+
+@dataclass(frozen=True)
+class CountsSettings:
+    """The estimator of relative frequencies has no settings."""
+
+
+@dataclass(frozen=True)
+class Estimator:
+    """An estimator: `settings` is a frozen dataclass; `estimate` returns tables and a report.
+
+    One that `shares` lets the job's hands make its sums.
+    """
+
+    settings: type[Any]
+    estimate: Callable[[Job, Any], tuple[Tables, Facts]]
+    shares: bool = False
+
+
+class Report(Protocol):
+    """A report of an estimator about its result."""
+
+    def facts(self, grammar: Grammar) -> dict[str, object]:
+        """Return the report as facts for a manifest."""
+
+
+class Learner(Protocol):
+    """The signature of an estimator. Some also choose among tables, by one more argument."""
+
+    def __call__(
+        self,
+        examples: Examples,
+        config: Any,
+        *,
+        seed: int,
+        workers: int,
+        stages: Stages,
+    ) -> tuple[Tables, Report]: ...
+
+
+def _by(learn: Learner) -> Callable[[Job, Any], tuple[Tables, Facts]]:
+    def estimate(job: Job, settings: Any) -> tuple[Tables, Facts]:
+        tables, report = learn(
+            job.examples,
+            settings,
+            seed=job.seed,
+            workers=job.workers,
+            stages=job.stages,
+        )
+        return tables, report.facts(job.examples.grammar)
+
+    return estimate
+
+
+def _choosing(
+    learn: Callable[..., tuple[Tables, Report]],
+) -> Callable[[Job, Any], tuple[Tables, Facts]]:
+    def estimate(job: Job, settings: Any) -> tuple[Tables, Facts]:
+        return _by(partial(learn, choose=job.choose))(job, settings)
+
+    return estimate
+
+
+def _sharing(
+    learn: Callable[..., tuple[Tables, Report]],
+) -> Callable[[Job, Any], tuple[Tables, Facts]]:
+    def estimate(job: Job, settings: Any) -> tuple[Tables, Facts]:
+        return _by(partial(learn, hands=job.hands))(job, settings)
+
+    return estimate
+
+
+def _counts(job: Job, settings: CountsSettings) -> tuple[Tables, Facts]:
+    del settings
+    return counts.estimate(job.examples), {}
+
+
+ESTIMATORS: Mapping[str, Estimator] = {
+    "counts": Estimator(CountsSettings, _counts),
+    "spectral": Estimator(spectral.SpectralConfig, _sharing(spectral.estimate), shares=True),
+    "clustering": Estimator(clustering.ClusteringConfig, _by(clustering.estimate)),
+    "clustering+em": Estimator(clustering.ClusteringEmConfig, _choosing(clustering.estimate_em)),
+    "em": Estimator(em.EmConfig, _choosing(em.estimate)),
+    "pivot": Estimator(pivot.PivotConfig, _by(pivot.estimate)),
+    "pivot+em": Estimator(pivot.PivotEmConfig, _choosing(pivot.estimate_em)),
+}
+
+
+def estimator(name: str) -> Estimator:
+    """Return the estimator with this name."""
+    if name not in ESTIMATORS:
+        known = ", ".join(ESTIMATORS)
+        raise TrainingError(
+            f"expected an estimator among {known}, got {name!r}{did_you_mean(name, ESTIMATORS)}"
+        )
+    return ESTIMATORS[name]
+
+
+def did_you_mean(name: str, known: Mapping[str, object]) -> str:
+    """Suggest the known name nearest to an unknown one."""
+    close = get_close_matches(name, known, n=1)
+    if close:
+        return f": did you mean `{close[0]}`?"
+    return ": use one of them" if known else ": remove it"

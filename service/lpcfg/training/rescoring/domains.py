@@ -1,0 +1,97 @@
+"""Learn to guess a sentence's kind of text: multinomial logistic regression by AdaGrad.
+
+The layer learns with guesses, as it will have them for sentences to come: those of a fold are by a
+model of the other folds.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from lpcfg.base.errors import TrainingError
+from lpcfg.base.jit import compiled
+from lpcfg.engine.rescoring.domains import Domains, code_of, slots
+from lpcfg.engine.rescoring.levels import rounded
+from lpcfg.grammar.tables import Ints, Longs, Singles
+
+BITS = 15
+EPOCHS, RATE, DROPOUT = 3, 0.1, 0.5
+
+
+@dataclass(frozen=True, eq=False)
+class Texts:
+    """Sentences with their kinds of text.
+
+    Words have facts (`WordFacts`), those of sentence s are facts[:, start[s] : start[s + 1]];
+    kind[s] is the place of its kind in `names`.
+    """
+
+    facts: Longs
+    start: Longs
+    kind: Ints
+    names: tuple[str, ...]
+
+    def domains(self, chosen: Longs, seed: int) -> Domains:
+        """Learn from the chosen sentences."""
+        rng = np.random.default_rng(seed)
+        weight = np.zeros((1 << BITS, len(self.names)), np.float32)
+        squares = np.ones_like(weight)
+        for _ in range(EPOCHS):
+            order, draw = rng.permutation(chosen), int(rng.integers(1 << 48))
+            _learn(weight, squares, (self.facts, self.start, self.kind), order, draw)
+        return Domains(self.names, rounded(weight * np.float32(1 - DROPOUT)))
+
+    def guessed(self, chosen: Longs, fold: Ints, seed: int) -> Longs:
+        """Return the code of the kind of each chosen sentence, guessed from all other folds."""
+        codes = np.zeros(len(chosen), np.int64)
+        for number in range(int(fold.max()) + 1):
+            domains = self.domains(chosen[fold != number], seed)
+            for at in np.flatnonzero(fold == number).tolist():
+                words = slice(self.start[chosen[at]], self.start[chosen[at] + 1])
+                codes[at] = code_of(domains.guess(self.facts[:, words]))
+        return codes
+
+
+def kinds_of(names: Sequence[str], source: Ints) -> tuple[tuple[str, ...], Ints]:
+    """Return the names of the kinds of text, and the kind of every tree by its source.
+
+    There are no names if fewer than two treebanks have one. The name "" is a kind to guess as well:
+    without it, `What a day!` would be taken for a heading of some other kind.
+    """
+    if len({name for name in names if name}) < 2:
+        return (), np.zeros(len(source), np.int32)
+    if source.max() >= len(names):
+        raise TrainingError(
+            f"expected a name in `domains` for each of {source.max() + 1} treebanks, got "
+            f'{len(names)}: give one each, in the order of the treebanks, or "" for none'
+        )
+    distinct = tuple(sorted(set(names)))
+    return distinct, np.array([distinct.index(name) for name in names], np.int32)[source]
+
+
+@compiled()
+def _learn(
+    weight: Singles, squares: Singles, texts: tuple[Longs, Longs, Ints], order: Longs, draw: int
+) -> None:
+    """Run one epoch in this order. `draw` is where the random numbers start."""
+    facts, start, kind = texts
+    kinds = weight.shape[1]
+    share = np.empty(kinds, np.float32)
+    for s in order:
+        rows = slots(facts[:, start[s] : start[s + 1]], len(weight) - 1)
+        kept = 0
+        for row in rows:
+            draw = (draw * 0x5DEECE66D + 11) & 0xFFFFFFFFFFFF  # 48 bits
+            if draw >= DROPOUT * 2.0**48:
+                rows[kept] = row
+                kept += 1
+        share[:] = 0
+        for row in rows[:kept]:
+            share += weight[row]
+        share = np.exp(share - share.max())
+        share /= share.sum()
+        share[kind[s]] -= np.float32(1)
+        for row in rows[:kept]:
+            squares[row] += share * share
+            weight[row] -= np.float32(RATE) * share / np.sqrt(squares[row])

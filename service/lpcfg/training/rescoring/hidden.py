@@ -1,0 +1,401 @@
+"""Learn the hidden part in small batches (AdaGrad, with a rate that falls along a line).
+
+The loss is that of the sparse part. In every batch a share of the hidden units is left
+out (dropout, Srivastava et al. 2014): without that, more passes than two overfit. Both halves of a
+batch add to a gradient of their own, side by side if there are workers, and the step follows the
+sum: numbers are the same with and without.
+"""
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import NamedTuple, Self
+
+import numpy as np
+
+from lpcfg.base.jit import compiled
+from lpcfg.engine.pruned.kernels import Chart
+from lpcfg.engine.rescoring.features import PAD, length_bucket
+from lpcfg.engine.rescoring.hidden import (
+    BESIDE,
+    EDGE_END,
+    EDGE_START,
+    END,
+    HEAD,
+    LEFT_HEAD,
+    LENGTHS,
+    POSITIONS,
+    RIGHT_HEAD,
+    SPLIT,
+    START,
+    Hidden,
+    add_to,
+    gathered,
+    hidden_scores,
+    sum_into,
+)
+from lpcfg.engine.rescoring.layer import Layer, Vectors
+from lpcfg.engine.rescoring.names import Rows
+from lpcfg.grammar.tables import Bools, Grammar, Ints, Longs, Singles, frozen
+from lpcfg.training.rescoring.examples import (
+    LEAST_GRADIENT,
+    ChartExamples,
+    Gradient,
+    Task,
+    gradient_of,
+)
+from lpcfg.training.rescoring.inherit import inherit
+from lpcfg.training.stages import Stage
+
+_BESIDE = frozen(np.array(BESIDE, np.int64))
+_OFF = np.float32(-1e9)
+"""Added to the sums of units that are left out, so that none of them is above zero."""
+
+
+@dataclass(frozen=True)
+class HiddenSettings:
+    """How the hidden part is learned: its width H, passes, sentences between two steps, the share
+    of units left out of a batch, AdaGrad's first and last rates, and those of a pass that goes on;
+    `start` is the sum of squares before the first step, `tables` and `outputs` the spread of
+    random beginnings."""
+
+    width: int = 128
+    passes: int = 4
+    batch: int = 4
+    drop: float = 0.3
+    rates: tuple[float, float] = (0.02, 0.004)
+    going_on: tuple[float, float] = (0.016, 0.002)
+    start: float = 0.01
+    tables: float = 0.05
+    outputs: float = 0.03
+
+
+class Moved(NamedTuple):
+    """The rows of the tables of `Hidden` that have a gradient."""
+
+    word: Bools
+    tag: Bools
+    suffix: Bools
+    length: Bools
+    label: Bools
+    rule: Bools
+
+
+Words = tuple[Singles, Ints, Longs]
+"""Eigenwords of a sentence's words, and their rows of tags and suffixes."""
+Out = tuple[Hidden, Moved]
+"""A gradient of tables, and which rows have one."""
+Left = tuple[Singles, np.float32]
+"""The mask added to the sums of every unit, and the factor of those that stay."""
+_Shapes = tuple[tuple[int, ...], ...]
+
+
+class State:
+    """Tables on their way, their sums of squares, and the gradients of both halves of a batch."""
+
+    def __init__(
+        self, tables: Hidden, squares: Hidden, drop: float, rng: np.random.Generator
+    ) -> None:
+        self.tables, self._squares = tables, squares
+        self.halves: tuple[Out, Out] = no_gradient(tables), no_gradient(tables)
+        self._stay, self._rng = 1 - drop, rng
+        self._leave_out()
+
+    @classmethod
+    def begun(cls, shapes: _Shapes, settings: HiddenSettings, rng: np.random.Generator) -> Self:
+        """Begin with random tables of these shapes."""
+        one, out = settings.tables, settings.outputs
+        spreads = (one, one / 2, one / 10, one, out, out)
+        tables = Hidden(
+            *(
+                (rng.standard_normal(shape) * spread).astype(np.float32)
+                for shape, spread in zip(shapes, spreads, strict=True)
+            )
+        )
+        tables.label[-1] = tables.rule[-1] = 0.0  # of unknown names
+        squares = Hidden(*(np.full_like(table, settings.start) for table in tables))
+        return cls(tables, squares, settings.drop, rng)
+
+    def copied(self, rng: np.random.Generator) -> Self:
+        """Return a copy to go on with."""
+        both = self.tables, self._squares
+        tables, squares = (Hidden(*(table.copy() for table in one)) for one in both)
+        return type(self)(tables, squares, 1 - self._stay, rng)
+
+    def _leave_out(self) -> None:
+        """Choose units to leave out, and let the others weigh more, as all will in the end."""
+        stays = self._rng.random(self.tables.label.shape[1]) < self._stay
+        off = np.where(stays, np.float32(0), _OFF)
+        self.left: Left = off, np.float32(1 / self._stay)
+
+    def step(self, rate: float) -> None:
+        """Follow the gradients, which are zero afterwards, and leave out other units."""
+        adagrad(self.tables, self._squares, *self.halves, np.float32(rate))
+        self._leave_out()
+
+
+def no_gradient(tables: Hidden) -> Out:
+    """Return a gradient of zeros."""
+    moved = Moved(*(np.zeros(len(table), np.bool_) for table in tables))
+    return Hidden(*(np.zeros_like(table) for table in tables)), moved
+
+
+class Learner:
+    """Learns tables from examples, for words with vectors."""
+
+    def __init__(
+        self,
+        examples: ChartExamples,
+        vectors: Vectors,
+        rows: Rows,
+        grammar: Grammar,
+        suffixes: Sequence[str],
+    ) -> None:
+        self._examples = examples
+        self._vectors = vectors.take(examples.facts[5])
+        self._tag_row = rows.tags_of(grammar)
+        self._rows = rows.labels_of(grammar), rows.rules_of(grammar)
+        self._names, self._suffixes = rows, suffixes
+
+    def learn(
+        self,
+        settings: HiddenSettings,
+        *,
+        seed: int,
+        workers: int,
+        stage: Stage,
+        start: Layer | None = None,
+        before: State | None = None,
+    ) -> State:
+        """Learn the tables of the hidden part, or go on for one pass from where learning was
+        before. They begin with the rows of a layer, if one is given.
+        """
+        rng = np.random.default_rng(seed)
+        if before is None:
+            passes, (first, last) = settings.passes, settings.rates
+            state = State.begun(self._shapes(settings), settings, rng)
+            if start is not None:
+                inherit(state.tables, self._names, self._suffixes, start)
+        else:
+            passes, (first, last) = 1, settings.going_on
+            state = before.copied(rng)
+        done, total = 0, passes * self._examples.visits
+        with ThreadPoolExecutor(1) as beside:
+            for _ in range(passes):
+                order = self._examples.order(rng)
+                for at in range(0, len(order), settings.batch):
+                    batch = order[at : at + settings.batch]
+                    waiting = beside.submit(self._add, batch[1::2], state, state.halves[1])
+                    if workers == 1:
+                        waiting.result()
+                    self._add(batch[::2], state, state.halves[0])
+                    waiting.result()
+                    done += len(batch)
+                    state.step(first + (last - first) * done / total)
+                    stage.advance(len(batch))
+        return state
+
+    def _shapes(self, settings: HiddenSettings) -> "_Shapes":
+        names, wide = self._names, POSITIONS * settings.width
+        return (
+            (self._vectors.shape[1], wide),
+            (len(names.tags) + 1, wide),
+            (len(self._suffixes) + 1, wide),
+            (3, LENGTHS, settings.width),
+            (len(names.labels) + 1, settings.width),
+            (len(names.rules) + 1, settings.width),
+        )
+
+    def _add(self, half: Sequence[int], state: State, out: Out) -> None:
+        """Add the gradient of some sentences."""
+        facts, trust = self._examples.facts, np.float32(self._examples.trust)
+        for at in half:
+            record = self._examples.charts[at]
+            seen, words = record.view, record.words
+            inputs = self._vectors[words], self._tag_row[seen.preterminal], facts[4][words]
+            task = seen, record.target, trust
+            add_gradient(record.chart, task, inputs, state.tables, self._rows, state.left, out)
+
+
+@compiled()
+def add_gradient(
+    chart: Chart,
+    task: Task,
+    words: Words,
+    tables: Hidden,
+    rows: tuple[Ints, Ints],
+    left: Left,
+    out: Out,
+) -> None:
+    """Add the gradient of a sentence's log p(target | x), with the margin."""
+    seen, _, _ = task
+    off, more = left
+    n, width = len(words[1]), tables.label.shape[1]
+    sums = gathered(rows_of(words, tables), n, width)
+    for at in range(n + 1):
+        add_to(sums[START, at], off)
+        add_to(sums[EDGE_START, at], off)
+    item, edge = hidden_scores(chart, seen.head, sums, tables, rows)
+    of_item, of_edge = gradient_of(chart, task, item * more, edge * more)
+    gradient = of_item * more, of_edge * more
+    below = sums_gradient(chart, seen.head, sums, tables, rows, gradient, out)
+    add_rows(scattered(below, n, width), words, out)
+
+
+@compiled(helper=True)
+def rows_of(words: Words, tables: Hidden) -> Singles:
+    """Return what `engine.rescoring.layer.WordRows.with_tags` does."""
+    vectors, tags, suffixes = words
+    n, beside = len(tags), len(tables.tag) - 1
+    inner = np.dot(vectors, tables.word)
+    result = np.zeros((n + 2 * PAD, tables.word.shape[1]), np.float32)
+    for at in range(len(result)):
+        inside = PAD <= at < n + PAD
+        if inside:
+            add_to(result[at], inner[at - PAD])
+        add_to(result[at], tables.tag[tags[at - PAD] if inside else beside])
+        add_to(result[at], tables.suffix[suffixes[at - PAD] if inside else 0])
+    return result
+
+
+@compiled(helper=True)
+def add_rows(gradient: Singles, words: Words, out: Out) -> None:
+    """Add the gradient of words' rows to that of the tables that they are made of."""
+    vectors, tags, suffixes = words
+    of, moved = out
+    n, beside = len(tags), len(of.tag) - 1
+    of_word = np.dot(vectors.T, gradient[PAD : n + PAD])
+    for x in range(len(of_word)):
+        add_to(of.word[x], of_word[x])
+        moved.word[x] = True
+    for at in range(len(gradient)):
+        inside = PAD <= at < n + PAD
+        tag = tags[at - PAD] if inside else beside
+        suffix = suffixes[at - PAD] if inside else 0
+        add_to(of.tag[tag], gradient[at])
+        add_to(of.suffix[suffix], gradient[at])
+        moved.tag[tag] = True
+        moved.suffix[suffix] = True
+
+
+@compiled(helper=True)
+def scattered(sums: Singles, n: int, width: int) -> Singles:
+    """Compute the gradient of the rows of words and of what is beside them, (n + 2 PAD,
+    POSITIONS · H), from that of the sums of rows.
+    """
+    result = np.zeros((n + 2 * PAD, len(_BESIDE) * width), np.float32)
+    for p in range(len(_BESIDE)):
+        which, offset = _BESIDE[p]
+        for at in range(n + 1):
+            add_to(result[at + offset + PAD, p * width : (p + 1) * width], sums[which, at])
+    return result
+
+
+@compiled(helper=True)
+def _backward(
+    h: Singles, gradient: np.float32, weight: Singles, of_weight: Singles, below: Singles
+) -> None:
+    """Add gradient · relu(h) to of_weight, and set below to gradient · weight where h > 0."""
+    zero = np.float32(0.0)
+    for x in range(len(h)):
+        positive = h[x] > zero
+        of_weight[x] += gradient * h[x] if positive else zero
+        below[x] = gradient * weight[x] if positive else zero
+
+
+@compiled(helper=True)
+def sums_gradient(
+    chart: Chart,
+    head: Ints,
+    sums: Singles,
+    hidden: Hidden,
+    rows: tuple[Ints, Ints],
+    gradient: Gradient,
+    out: Out,
+) -> Singles:
+    """Compute the gradient of the sums of rows, and add that of the tables label, rule and
+    length.
+    """
+    of_symbol, of_rule = rows
+    of_item, of_edge = gradient
+    tables, moved = out
+    width = sums.shape[2]
+    back = np.zeros_like(sums)
+    h, below = np.empty(width, np.float32), np.empty(width, np.float32)
+    for t in range(len(chart.symbol)):
+        i, k = chart.start[t], chart.end[t]
+        if abs(of_item[t]) > LEAST_GRADIENT:
+            length, label = length_bucket(k - i), of_symbol[chart.symbol[t]]
+            sum_into(h, sums[START, i], sums[END, k], hidden.length[0, length])
+            add_to(h, sums[HEAD, head[t]])
+            _backward(h, np.float32(of_item[t]), hidden.label[label], tables.label[label], below)
+            moved.label[label] = moved.length[0] = True
+            add_to(back[START, i], below)
+            add_to(back[END, k], below)
+            add_to(back[HEAD, head[t]], below)
+            add_to(tables.length[0, length], below)
+        for e in range(chart.edge_start[t], chart.edge_start[t + 1]):
+            if abs(of_edge[e]) <= LEAST_GRADIENT:
+                continue
+            left, right, rule = chart.left[e], chart.right[e], of_rule[chart.rule[e]]
+            j, one, other = chart.end[left], head[left], head[right]
+            first, second = length_bucket(j - i), length_bucket(k - j)
+            sum_into(h, sums[EDGE_START, i], sums[EDGE_END, k], sums[SPLIT, j])
+            add_to(h, hidden.length[1, first])
+            add_to(h, hidden.length[2, second])
+            add_to(h, sums[LEFT_HEAD, one])
+            add_to(h, sums[RIGHT_HEAD, other])
+            _backward(h, np.float32(of_edge[e]), hidden.rule[rule], tables.rule[rule], below)
+            moved.rule[rule] = moved.length[1] = moved.length[2] = True
+            add_to(back[EDGE_START, i], below)
+            add_to(back[EDGE_END, k], below)
+            add_to(back[SPLIT, j], below)
+            add_to(back[LEFT_HEAD, one], below)
+            add_to(back[RIGHT_HEAD, other], below)
+            add_to(tables.length[1, first], below)
+            add_to(tables.length[2, second], below)
+    return back
+
+
+@compiled()
+def adagrad(tables: Hidden, squares: Hidden, one: Out, other: Out, rate: np.float32) -> None:
+    """Take one step upwards along the sum of two gradients, and set both to zero."""
+    (a, p), (b, q) = one, other
+    _follow(tables.word, squares.word, (a.word, p.word), (b.word, q.word), rate)
+    _follow(tables.tag, squares.tag, (a.tag, p.tag), (b.tag, q.tag), rate)
+    _follow(tables.suffix, squares.suffix, (a.suffix, p.suffix), (b.suffix, q.suffix), rate)
+    _follow(tables.label, squares.label, (a.label, p.label), (b.label, q.label), rate)
+    _follow(tables.rule, squares.rule, (a.rule, p.rule), (b.rule, q.rule), rate)
+    _follow(
+        _flat(tables.length),
+        _flat(squares.length),
+        (_flat(a.length), p.length),
+        (_flat(b.length), q.length),
+        rate,
+    )
+
+
+@compiled(helper=True)
+def _flat(table: Singles) -> Singles:
+    return table.reshape(len(table), -1)
+
+
+@compiled(helper=True, error_model="numpy")
+def _follow(
+    weight: Singles,
+    squares: Singles,
+    one: tuple[Singles, Bools],
+    other: tuple[Singles, Bools],
+    rate: np.float32,
+) -> None:
+    """Take the step in the rows that moved in either gradient."""
+    for r in range(len(weight)):
+        if not one[1][r] and not other[1][r]:
+            continue
+        one[1][r] = other[1][r] = False
+        w, q, g, h = weight[r], squares[r], one[0][r], other[0][r]
+        for x in range(len(w)):
+            total = g[x] + h[x]
+            q[x] += total * total
+            w[x] += rate * total / np.sqrt(q[x])
+            g[x] = h[x] = np.float32(0.0)
