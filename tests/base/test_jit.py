@@ -97,7 +97,7 @@ def test_a_folder_that_another_user_could_write_is_not_used(tmp_path: Path) -> N
     shutil.rmtree(other)
 
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = (ROOT / "service" / "lpcfg", ROOT / "tests", ROOT / "benchmarks")
 
 

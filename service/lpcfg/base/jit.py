@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from lpcfg.base.collector import collector_paused
 
 Kernel = TypeVar("Kernel", bound=Callable[..., Any])
-PACKAGE = Path(__file__).parent
+PACKAGE = Path(__file__).resolve().parents[1]
 _to_do: list[Callable[[], None]] = []
 
 

@@ -22,7 +22,7 @@ from lpcfg.store.files import (
 )
 from lpcfg.store.storage import MANIFEST, VERSION, Kind, explained, open_storage, published
 
-BUILT_IN = Path(__file__).resolve().parents[2] / "model_store"
+BUILT_IN = Path(__file__).resolve().parents[1] / "model_store"
 """Models that are part of an installed package. A name that a store lacks is looked for here."""
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 

@@ -11,7 +11,7 @@ from lpcfg.grammar.known import enumerate_trees, read_lpcfg
 from lpcfg.kinds.constituency.known import tree_probability
 from lpcfg.trees.brackets import parse_tree
 
-TWO_STATE = Path(__file__).resolve().parents[2] / "examples" / "two_state.toml"
+TWO_STATE = Path(__file__).resolve().parents[3] / "examples" / "two_state.toml"
 
 
 def test_true_probabilities_equal_those_of_enumeration() -> None:

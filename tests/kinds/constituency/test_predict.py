@@ -31,7 +31,7 @@ from lpcfg.trees.tree import Tree
 from tests import small_models
 from tests.small_charts import NOTHING_OUT, SINGLE
 
-STORE = Path(__file__).resolve().parents[2] / "model_store"
+STORE = Path(__file__).resolve().parents[3] / "model_store"
 
 # Sentences of up to nine words under a model of small positive and negative numbers, whose sums
 # cancel to no less than a hundredth of their terms: at most 10⁴ float32 roundings.

@@ -12,7 +12,7 @@ from lpcfg.kinds.constituency.predict import Parser
 from lpcfg.kinds.constituency.suite import Demand, default_suite, read_suite, run_suite
 from lpcfg.text.tokenize import segments
 
-STORE = str(Path(__file__).resolve().parents[2] / "model_store")
+STORE = str(Path(__file__).resolve().parents[3] / "model_store")
 FOUND = frozenset({("NP", "the dog"), ("NN", "dog"), ("S", "the dog barks")})
 
 
