@@ -35,9 +35,10 @@ from typing import cast
 
 from benchmarks.environment import Record, environment
 
+from lpcfg.kinds.constituency.options import ParseOptions
 from lpcfg.kinds.constituency.predict import Parser
-from lpcfg.kinds.constituency.results import Analysis, Options
-from lpcfg.kinds.sentences import Sentence, sentences_in
+from lpcfg.kinds.constituency.results import Analysis
+from lpcfg.kinds.sentences import ENGLISH, Sentence
 from lpcfg.predict.crew import Watch
 from lpcfg.predict.folder import open_folder
 from lpcfg.predict.forms import Output
@@ -103,7 +104,7 @@ class Remembered:
     def __init__(self, analyses: Sequence[Analysis]) -> None:
         self.left = iter(analyses)
 
-    def analyse(self, sentences: Sequence[Sentence], options: Options) -> list[Analysis]:
+    def analyse(self, sentences: Sequence[Sentence], options: ParseOptions) -> list[Analysis]:
         del options
         return list(islice(self.left, len(sentences)))
 
@@ -122,14 +123,14 @@ def overhead(arguments: argparse.Namespace, folder: Path) -> Record:
         analyses = [
             analysis
             for text in texts
-            for sentence in sentences_in(text)
-            for analysis in parser.analyse([sentence], Options())
+            for sentence in ENGLISH.sentences(text)
+            for analysis in parser.predict([sentence], ParseOptions())
         ]
         direct = time.process_time() - begun
     crew, added = Timed(job_of(arguments.model, folder / "out")), []
     for turn in range(arguments.turns):
         begun = time.process_time()
-        sum(1 for text in texts for _ in sentences_in(text))
+        sum(1 for text in texts for _ in ENGLISH.sentences(text))
         finding = time.process_time() - begun
         job = job_of(arguments.model, folder / f"out{turn}")
         crew.worker.job, crew.worker.folder = job, open_folder(job.out)

@@ -33,13 +33,13 @@ from tests.kinds.dependencies import small as small_dependencies
 from tests.small_layers import random_layer
 
 from lpcfg.base.errors import StoreError
-from lpcfg.engine.pruned.decode import OBJECTIVES
+from lpcfg.engine.objectives import OBJECTIVES
 from lpcfg.grammar.tagging import FREQUENT
 from lpcfg.kinds.calibration_map import MonotoneMap
 from lpcfg.kinds.constituency.answer import analysis_json, marginals_json, tree_probability_json
 from lpcfg.kinds.constituency.model import from_bundle, to_bundle
+from lpcfg.kinds.constituency.options import ParseOptions
 from lpcfg.kinds.constituency.predict import Parser
-from lpcfg.kinds.constituency.results import Options
 from lpcfg.kinds.constituency.surprisal import Usual
 from lpcfg.kinds.dependencies import model as dependency_models
 from lpcfg.kinds.dependencies.answer import parsed_json
@@ -47,9 +47,9 @@ from lpcfg.kinds.dependencies.predict import DependencyParser
 from lpcfg.kinds.sentences import Sentence
 from lpcfg.kinds.tags import model as tag_models
 from lpcfg.kinds.tags.answer import tagged_json
+from lpcfg.kinds.tags.chains import read as read_tagged
 from lpcfg.kinds.tags.predict import SequenceTagger
 from lpcfg.kinds.tags.train import Config, estimator_of, learn
-from lpcfg.kinds.tags.train import read as read_tagged
 from lpcfg.store.files import Bundle
 from lpcfg.store.versions import load, publish
 
@@ -104,7 +104,7 @@ def use(folder: Path) -> str:
         elif stored.grammar.get("kind") == tag_models.KIND:
             tagger = SequenceTagger(tag_models.from_bundle(stored), stored.reference)
             asked = [Sentence(tokens) for tokens in SENTENCES]
-            answers = [tagged_json(one, tagger.tag(one)) for one in asked]
+            answers = [tagged_json(tagger.tag(one)) for one in asked]
         else:
             answers = parsed(Parser(from_bundle(stored), reference=stored.reference))
         json.dumps([answers, stored.manifest["facts"]], ensure_ascii=False, allow_nan=False)
@@ -119,7 +119,7 @@ def parsed(parser: Parser) -> list[Any]:
     for tokens in SENTENCES:
         sentence = Sentence(tokens)
         for objective in OBJECTIVES:
-            found = parser.analyse([sentence], Options(k=2, objective=objective))
+            found = list(parser.predict([sentence], ParseOptions(k=2, objective=objective)))
             answers += map(analysis_json, found)
             trees = [parse.tree for parse in found[0].parses]
             answers += map(tree_probability_json, parser.tree_probability(trees))

@@ -37,23 +37,21 @@ RANDOM_WORDS = 200
 WORKER = """
 import json, sys, time
 started = time.process_time()
-from lpcfg.kinds.constituency.predict import Parser
-from lpcfg.kinds.constituency.results import Sentence
-parsers = {True: Parser.load(sys.argv[1], sys.argv[2])}
-parsers[True].parse([Sentence(("It", "works", "."))])
+import lpcfg
+parser = lpcfg.load(sys.argv[1], store=sys.argv[2])
+parser.parse([["It", "works", "."]])
 seconds = time.process_time() - started
 status = dict(line.split(":", 1) for line in open("/proc/self/status"))
 memory = int(status["VmHWM"].split()[0]) / 1000
-parsers[False] = Parser.load(sys.argv[1], sys.argv[2], rescore=False)
-parsers[False].parse([Sentence(("It", "works", "."))])
+parser.parse([["It", "works", "."]], rescore=False)
 print(json.dumps({"start": seconds, "memory": memory}), flush=True)
 for line in sys.stdin:
     layer, sentences = json.loads(line)
     seconds = []
     for words in sentences:
-        sentence = Sentence(tuple(words))
+        sentence = lpcfg.Sentence(tuple(words))
         began = time.thread_time()
-        parsers[layer].parse([sentence])
+        parser.parse([sentence], rescore=layer)
         seconds.append(time.thread_time() - began)
     print(json.dumps(seconds), flush=True)
 """

@@ -27,11 +27,11 @@ from lpcfg.kinds.constituency.model import Model
 from lpcfg.kinds.constituency.predict import Parser
 from lpcfg.kinds.constituency.results import Analysis
 from lpcfg.kinds.sentences import sentence_from_tree
-from lpcfg.kinds.tags.chains import Tagged
+from lpcfg.kinds.tags.chains import Tagged, read
 from lpcfg.kinds.tags.evaluate import TagScores, evaluate
 from lpcfg.kinds.tags.kernel import Posteriors
 from lpcfg.kinds.tags.predict import SequenceTagger
-from lpcfg.kinds.tags.train import Config, estimator_of, learn, read
+from lpcfg.kinds.tags.train import Config, estimator_of, learn
 from lpcfg.training.config import TrainingConfig
 from lpcfg.training.pipeline import train
 from lpcfg.trees.tree import Tree

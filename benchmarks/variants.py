@@ -34,7 +34,7 @@ from lpcfg.grammar.tables import Ints, Tables
 from lpcfg.kinds.constituency.brackets import evaluate
 from lpcfg.kinds.constituency.model import Model
 from lpcfg.kinds.constituency.predict import Parser
-from lpcfg.kinds.sentences import sentence_from_tree, sentences_in
+from lpcfg.kinds.sentences import ENGLISH, sentence_from_tree
 from lpcfg.text.files import texts
 from lpcfg.training.config import TrainingConfig, member
 from lpcfg.training.data.examples import Examples
@@ -212,7 +212,7 @@ def _likely(
     """Parse every third sentence, and yield probabilities and s-trees over known symbols."""
     parser, known = Parser(model), set(forest.symbols)
     given = arguments.text or [arguments.data / "text" / "amalgum.txt.gz"]
-    every = (one for path in given for _, text in texts(path) for one in sentences_in(text))
+    every = (one for path in given for _, text in texts(path) for one in ENGLISH.sentences(text))
     short = (one for one in every if len(one.tokens) <= LONGEST)
     for sentence in islice(short, seed % 3, 3 * arguments.sentences, 3):
         [found] = parser.parse([sentence])

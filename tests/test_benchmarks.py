@@ -40,7 +40,7 @@ def test_with_magnitudes_the_benchmark_decodes_as_the_parser_does() -> None:
     signed = Signed(model, parser)
     for tree in small_models.trees():
         sentence = sentence_from_tree(tree)
-        (found,) = parser.analyse([sentence])
+        (found,) = parser.predict([sentence])
         assert signed.tree(sentence, magnitudes=True) == found.parses[0].tree
 
 

@@ -30,7 +30,7 @@ from spacy.tokens import Doc, Span, Token
 
 from lpcfg.api.functions import load
 from lpcfg.kinds.constituency.predict import Parser
-from lpcfg.kinds.sentences import Sentence, sentences_in
+from lpcfg.kinds.sentences import ENGLISH, Sentence
 
 KEY = "lpcfg"
 """The key under which a document keeps its parses: plain values, so that it can be stored."""
@@ -60,7 +60,7 @@ class Constituents:
             if not tokens:
                 continue
             given = Sentence([_word(token) for token in tokens])
-            (analysis,) = self._parser.analyse([given])
+            (analysis,) = self._parser.predict([given])
             trees.append([sentence.start, sentence.end, str(analysis.tree or "")])
             for one in analysis.constituents:
                 start, end = tokens[one.start].i, tokens[one.end - 1].i + 1
@@ -75,7 +75,7 @@ def _word(token: Token) -> str:
 
 
 def _set_sentences(doc: Doc) -> None:
-    starts = [one.start or 0 for one in sentences_in(doc.text)][1:]
+    starts = [one.start or 0 for one in ENGLISH.sentences(doc.text)][1:]
     for token in doc:
         token.is_sent_start = token.i == 0
         if starts and token.idx >= starts[0] and not token.is_space:

@@ -23,7 +23,7 @@ from lpcfg.cli import app, main
 from lpcfg.cli.lm import Estimator as LmEstimator
 from lpcfg.cli.options import Objective
 from lpcfg.cli.train import Estimator
-from lpcfg.engine.pruned.decode import OBJECTIVES
+from lpcfg.engine.objectives import OBJECTIVES
 from lpcfg.lm import estimate as lm
 from lpcfg.store.files import Bundle
 from lpcfg.store.versions import publish

@@ -8,10 +8,9 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from lpcfg.base.errors import InputError
+from lpcfg.engine.objectives import OBJECTIVES
 from lpcfg.engine.pruned import decode, fine
 from lpcfg.engine.pruned.coarse import Limits, Pruned, Unfinished
-from lpcfg.engine.pruned.decode import OBJECTIVES
 from lpcfg.engine.pruned.fine import Posteriors
 from lpcfg.grammar.tables import Grammar
 from lpcfg.kinds.constituency.model import coarse_tables
@@ -165,15 +164,6 @@ def test_max_product_is_the_most_probable_tree_of_a_plain_pcfg() -> None:
     # S → S A four words deep and S → A A at the bottom: 0.5³ · 0.2
     best = 0.5**3 * 0.2 / math.exp(found.log_probability)
     assert shares[0] == pytest.approx(best, abs=ROUNDING)
-
-
-def test_an_unknown_objective_is_refused() -> None:
-    message = (
-        "expected an objective among max-rule, max-marginal, max-product, max-spans, got 'viterbi'"
-    )
-    with pytest.raises(InputError, match=message) as caught:
-        decode.check_objective("viterbi")
-    assert caught.value.pointer == "/objective"
 
 
 def unfinished(case: Case) -> tuple[Unfinished, np.ndarray]:

@@ -4,12 +4,11 @@ import pytest
 
 from lpcfg.base.errors import InputError
 from lpcfg.kinds.sentences import (
+    ENGLISH,
     Constraint,
     sentence_from_tagged,
-    sentence_from_text,
     sentence_from_tokens,
     sentence_from_tree,
-    sentences_in,
 )
 from lpcfg.trees.tree import Tree
 
@@ -18,7 +17,7 @@ TREE = Tree("S", (Tree("NNS", (), "Cats"), Tree("VBP", (), "sleep")))
 
 def test_a_text_is_cut_into_sentences_whose_offsets_count_the_whole_text() -> None:
     text = "Cats sleep.  They don't (purr)."
-    first, second = sentences_in(text)
+    first, second = ENGLISH.sentences(text)
     assert first.tokens == ("Cats", "sleep", ".")
     assert (second.start, second.end, second.text) == (13, len(text), "They don't (purr).")
     assert second.forms == ("They", "do", "n't", "-LRB-", "purr", "-RRB-", ".")
@@ -28,7 +27,7 @@ def test_a_text_is_cut_into_sentences_whose_offsets_count_the_whole_text() -> No
 
 
 def test_a_text_given_as_one_sentence_is_not_cut() -> None:
-    sentence = sentence_from_text("Cats sleep. They purr.")
+    sentence = ENGLISH.sentence("Cats sleep. They purr.")
     assert sentence.tokens == ("Cats", "sleep", ".", "They", "purr", ".")
     assert (sentence.start, sentence.end) == (0, 22)
 

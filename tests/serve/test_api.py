@@ -11,8 +11,8 @@ from fastapi.testclient import TestClient
 from pydantic import BaseModel
 
 from lpcfg.kinds.constituency.answer import analysis_json, marginals_json, tree_probability_json
+from lpcfg.kinds.constituency.options import ParseOptions
 from lpcfg.kinds.constituency.predict import Parser
-from lpcfg.kinds.constituency.results import Options
 from lpcfg.kinds.sentences import Constraint, Sentence
 from lpcfg.protocol.schemas import (
     BatchLine,
@@ -128,8 +128,8 @@ def test_answers_are_the_parsers_to_the_last_digit(client: TestClient, parser: P
         "objective": "max-marginal",
     }
     answer = client.post("/v1/parse", json=request).json()
-    options = Options(k=3, objective="max-marginal")
-    assert answer["sentences"] == [analysis_json(one) for one in parser.analyse(given, options)]
+    options = ParseOptions(k=3, objective="max-marginal")
+    assert answer["sentences"] == [analysis_json(one) for one in parser.predict(given, options)]
     reference = parser.reference
     assert reference is not None
     assert answer["model"] == {

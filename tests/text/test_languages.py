@@ -6,9 +6,9 @@ import pytest
 
 from lpcfg.grammar.lexicon import SIGNATURES
 from lpcfg.grammar.spelling import SPELLINGS
-from lpcfg.kinds.sentences import in_words_of, sentence_from_text, sentence_from_tokens
+from lpcfg.kinds.constituency.predict import Parser
 from lpcfg.text.languages import LANGUAGES, likely, warning
-from lpcfg.text.tokenize import tokenize
+from lpcfg.text.tokenize import segments, tokenize
 from tests import small_models
 
 PROSE = {
@@ -68,13 +68,26 @@ def test_words_that_a_treebank_made_of_several_are_joined() -> None:
 
 
 def test_text_is_parsed_in_the_words_of_the_models_language() -> None:
-    lexicon = small_models.counts().lexicon
-    neutral = replace(lexicon, language="neutral", words=(*lexicon.words[:-1], "a_lot"))
-    raw = replace(sentence_from_text("He can't a lot"), start=7)
-    assert in_words_of(lexicon, raw) is raw
-    found = in_words_of(neutral, raw)
+    model = small_models.counts()
+    words = (*model.lexicon.words[:-1], "a_lot")
+    neutral = replace(model, lexicon=replace(model.lexicon, language="neutral", words=words))
+    (found,) = Parser(neutral).segmenter.sentences("  He can't a lot")
     assert found.tokens == ("He", "can't", "a lot")
     assert found.forms == ("He", "can't", "a_lot")
-    assert found.offsets == ((7, 9), (10, 15), (16, 21))
-    given = sentence_from_tokens(["can't"])
-    assert in_words_of(neutral, given) is given
+    assert found.offsets == ((2, 4), (5, 10), (11, 16))
+    (found,) = Parser(model).segmenter.sentences("  He can't a lot")
+    assert found.tokens == ("He", "ca", "n't", "a", "lot")
+
+
+@pytest.mark.parametrize(
+    ("language", "text", "count"),
+    [
+        ("german", "Der Termin ist am 3. Oktober bei Hrn. Müller bzw. Frau Klein.", 1),
+        ("german", "Er kommt am 12. Mai, z. B. um 5 Uhr. Gut.", 2),
+        ("spanish", "El Sr. Pérez vive en EE.UU. con la Sra. López. Véase pág. 3.", 2),
+        ("french", "M. Dupont arrive. Mme. Durand est là.", 2),
+        ("english", "Mr. Smith came on Oct. 3. He left.", 2),
+    ],
+)
+def test_sentences_end_as_in_their_language(language: str, text: str, count: int) -> None:
+    assert len(list(segments(text, language))) == count

@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from lpcfg.kinds.constituency.answer import analysis_json, marginals_json
+from lpcfg.kinds.constituency.options import ParseOptions
 from lpcfg.kinds.constituency.predict import Parser
-from lpcfg.kinds.constituency.results import Analysis, Options
-from lpcfg.kinds.sentences import Sentence, sentences_in
+from lpcfg.kinds.constituency.results import Analysis
+from lpcfg.kinds.sentences import ENGLISH, Sentence
 from lpcfg.trees.brackets import parse_tree, ptb_escape, write
 from lpcfg.trees.draw import svg
 
@@ -32,7 +33,7 @@ def parser() -> Parser:
 
 def analysed(parser: Parser, text: str) -> list[Analysis]:
     """Analyse a text, and check what holds of any analysis."""
-    analyses = parser.analyse(list(sentences_in(text)), Options(k=2))
+    analyses = list(parser.predict(ENGLISH.sentences(text), ParseOptions(k=2)))
     for analysis in analyses:
         check_answer(analysis_json(analysis), text)
         check_trees(analysis)
@@ -97,7 +98,7 @@ def test_everyday_texts_get_answers(case: dict[str, Any], parser: Parser) -> Non
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["name"])
 def test_charts_show_what_people_can_read(case: dict[str, Any], parser: Parser) -> None:
-    for sentence in sentences_in(case["text"]):
+    for sentence in ENGLISH.sentences(case["text"]):
         # 335 words have tens of thousands of spans, nearly all next to impossible.
         shown = marginals_json(parser.marginals(sentence, threshold=1e-6))
         assert (shown["reason"] is None) == (shown["status"] == "parsed")

@@ -22,8 +22,8 @@ from lpcfg.engine.rescoring.layer import WordFacts
 from lpcfg.engine.rescoring.names import Rows, names_of
 from lpcfg.grammar.tables import Grammar
 from lpcfg.kinds.constituency.model import Model, from_bundle, to_bundle
+from lpcfg.kinds.constituency.options import ParseOptions
 from lpcfg.kinds.constituency.predict import Parser
-from lpcfg.kinds.constituency.results import Options
 from lpcfg.kinds.sentences import Sentence
 from lpcfg.training.config import TrainingConfig, config_of, member
 from lpcfg.training.data.treebank import read_forest
@@ -379,7 +379,7 @@ def test_a_layer_that_was_stored_answers_as_before() -> None:
     model = layered(1)[0]
     back = from_bundle(to_bundle(model, facts={}, card="", exact=True))
     sentences = [Sentence(tuple(tree.tokens())) for tree in trees()[:8]]
-    mine, told = Parser(model).analyse(sentences), Parser(back).analyse(sentences)
+    mine, told = (list(Parser(one).predict(sentences)) for one in (model, back))
     assert [one.parses for one in mine] == [one.parses for one in told]
 
 
@@ -389,9 +389,9 @@ def test_without_rescoring_the_tensors_answer_bit_for_bit() -> None:
     assert model.rescoring is not None
     plain = replace(model, rescoring=None, rescored_calibration=None)
     sentences = [Sentence(tuple(tree.tokens())) for tree in trees()[:20]]
-    mine = Parser(model).analyse(sentences, Options(k=3, rescore=False))
-    assert mine == Parser(plain).analyse(sentences, Options(k=3))
-    rescored = Parser(model).analyse(sentences, Options(k=3))
+    mine = list(Parser(model).predict(sentences, ParseOptions(k=3, rescore=False)))
+    assert mine == Parser(plain).analyse(sentences, ParseOptions(k=3))
+    rescored = Parser(model).analyse(sentences, ParseOptions(k=3))
     assert [one.parses for one in rescored] != [one.parses for one in mine]
     assert [one.log_probability for one in rescored] == [one.log_probability for one in mine]
 
@@ -400,7 +400,7 @@ def test_probabilities_of_all_parses_sum_to_one_at_most() -> None:
     parser = Parser(layered(1)[0])
     for tree in trees()[:10]:
         sentence = Sentence(tuple(tree.tokens()))
-        (analysis,) = parser.analyse([sentence], Options(k=50))
+        (analysis,) = parser.predict([sentence], ParseOptions(k=50))
         shares = [parse.probability or 0.0 for parse in analysis.parses]
         assert 0 < sum(shares) <= 1 + 1e-9
         best = analysis.parses[0]
@@ -413,11 +413,11 @@ def test_one_word_and_constraints_work_through_the_layer() -> None:
     from lpcfg.kinds.sentences import Constraint
 
     parser = Parser(layered(1)[0])
-    (one,) = parser.analyse([Sentence(("Hello",))])
+    (one,) = parser.predict([Sentence(("Hello",))])
     assert [str(leaf.word) for leaf in one.parses[0].tree.leaves()] == ["Hello"]
     words = tuple(trees()[3].tokens())
     asked = Sentence(words, constraints=(Constraint(0, 2),))
-    (analysis,) = parser.analyse([asked])
+    (analysis,) = parser.predict([asked])
     if analysis.status == "parsed":
         spans = {(c.start, c.end) for c in analysis.parses[0].constituents}
         assert (0, 2) in spans

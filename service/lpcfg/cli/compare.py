@@ -28,8 +28,9 @@ def compare(
 
     If the interval holds 0, the gain may be chance.
     """
-    from lpcfg.kinds.constituency.comparison import compare as compared
+    from lpcfg.kinds.comparison import compare as compared
     from lpcfg.kinds.constituency.evaluate import evaluate_parser
+    from lpcfg.kinds.constituency.options import ParseOptions
     from lpcfg.kinds.constituency.predict import Parser
     from lpcfg.settings import read_settings
     from lpcfg.trees.style import read_normalized
@@ -47,7 +48,7 @@ def compare(
                 parser,
                 gold,
                 tags=tags.value,
-                objective=objective,
+                options=ParseOptions(objective=objective),
                 workers=settings.threads,
                 progress=show,
             )

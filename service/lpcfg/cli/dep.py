@@ -182,7 +182,7 @@ def tree_probability(model: Model, files: Files, store: Store = None, json: Json
 @app.command(epilog="Example: lpcfg dep evaluate en-dep dev.conllu")
 def evaluate(model: Model, files: Files, store: Store = None, json: Json = False) -> None:
     """Parse the words of gold trees and compare: UAS, LAS, whole trees, calibration, speed."""
-    from lpcfg.kinds.dependencies.train import measure
+    from lpcfg.kinds.dependencies.evaluate import measure
 
     measured = measure(_parser(model, store), (sentence.arcs for sentence in _gold(files)))
     scores = measured.scores

@@ -58,6 +58,7 @@ def evaluate(
     The figures of EVALB are shown beside it.
     """
     from lpcfg.kinds.constituency.evaluate import evaluate_parser
+    from lpcfg.kinds.constituency.options import ParseOptions
     from lpcfg.kinds.constituency.predict import Parser
     from lpcfg.settings import read_settings
     from lpcfg.trees.style import Style, read_normalized
@@ -66,13 +67,11 @@ def evaluate(
         rules = Style.of(style_rules(style) or ())
     settings = read_settings(model_store=store)
     if suite:
-        _evaluate_suite(
-            Parser.load(model, settings.model_store, rescore=rescore), treebanks or [], json
-        )
+        _evaluate_suite(Parser.load(model, settings.model_store), treebanks or [], json)
         return
     if not treebanks:
         raise typer.BadParameter("name at least one, or add --suite", param_hint="TREEBANK")
-    parser = Parser.load(model, settings.model_store, rescore=rescore)
+    parser = Parser.load(model, settings.model_store)
     trees = list(read_normalized(treebanks, rules))
     gold = [tree for tree in trees if max_length is None or len(tree.leaves()) <= max_length]
     if not gold:
@@ -87,12 +86,12 @@ def evaluate(
             parser,
             gold,
             tags=tags.value,
-            objective=objective,
+            options=ParseOptions(objective=objective, rescore=rescore),
             workers=settings.threads,
             progress=show,
         )
     if json:
-        result_json({"model": str(parser.reference), **found.as_dict()})
+        result_json({"model": str(parser.reference), **found.as_json()})
     else:
         result(f"{parser.reference}\n\n{found.text()}")
 

@@ -12,7 +12,8 @@ from lpcfg.cli.corpus import parse_into
 from lpcfg.cli.options import Json, Maximise, Model, Rescore, Store
 from lpcfg.cli.sentences import sentences
 from lpcfg.cli.terminal import note, result, result_json
-from lpcfg.kinds.constituency.results import Analysis, Options
+from lpcfg.kinds.constituency.options import ParseOptions
+from lpcfg.kinds.constituency.results import Analysis
 from lpcfg.predict.forms import Form
 
 
@@ -146,13 +147,13 @@ def parse(
         )
     from lpcfg.kinds.constituency.loading import load_parser
 
-    parser = load_parser(model, chosen_store(store), rescore=rescore)
+    parser = load_parser(model, chosen_store(store))
     from lpcfg.kinds.constituency.answer import analysis_json, marginals_json
 
-    options = Options(k=k, objective=objective)
+    options = ParseOptions(k=k, objective=objective, rescore=rescore)
     unknown: Counter[str] = Counter()
     for found in sentences(files or (), form or Form.TEXT):
-        (analysis,) = parser.analyse([found.sentence], options)
+        (analysis,) = parser.predict([found.sentence], options)
         tags = found.sentence.tags or ()
         unknown.update(tag for tag in tags if tag and tag not in parser.model.lexicon.tags)
         if analysis.status != "parsed":

@@ -73,7 +73,7 @@ def report(
                 progress=show,
             )
         title = ", ".join(Path(name).name for name in treebank)
-        evaluation = Evaluation(f"{title}, {used.value} tags", found.as_dict())
+        evaluation = Evaluation(f"{title}, {used.value} tags", found.as_json())
     if output is not None:
         write_whole(output, page(stored, evaluation).encode())
         note(f"{stored.reference} is drawn in {output}")

@@ -34,12 +34,12 @@ def _sentences_of(file: Source, form: Form) -> Iterator[Sentence]:
 
 
 def _of_text(file: Source) -> Iterator[Sentence]:
-    from lpcfg.kinds.sentences import sentences_in
+    from lpcfg.kinds.sentences import ENGLISH
     from lpcfg.predict.documents import check_plain
 
     text = "".join(lines(file))
     check_plain(text, name_of(file))
-    return sentences_in(text)
+    return ENGLISH.sentences(text)
 
 
 def _of_lines(form: Form, file: Source) -> Iterator[Sentence]:

@@ -126,8 +126,8 @@ def apply(
 def evaluate(model: Model, treebanks: Treebanks, store: Store = None, json: Json = False) -> None:
     """Tag the words of gold trees and compare: accuracy, unknown words, calibration, speed."""
     from lpcfg.kinds.tags import evaluate as evaluation
+    from lpcfg.kinds.tags.chains import read
     from lpcfg.kinds.tags.predict import SequenceTagger
-    from lpcfg.kinds.tags.train import read
 
     tagger = SequenceTagger.load(model, chosen_store(store))
     gold = read(treebanks)

@@ -56,10 +56,10 @@ def _learned(
     from lpcfg.kinds.constituency.predict import Parser
     from lpcfg.trees.normalize import normalize
 
-    parser = Parser.load(model, settings.model_store, rescore=rescore)
+    parser = Parser.load(model, settings.model_store)
     for raw in trees:
         tree = normalize(raw)
-        yield parser.tree_probability([tree])[0] if tree else NOTHING_LEFT
+        yield parser.tree_probability([tree], rescore=rescore)[0] if tree else NOTHING_LEFT
 
 
 def _known(grammar: str, trees: Iterator[Tree]) -> Iterator[TreeProbability]:

@@ -105,3 +105,7 @@ def emitted(pruned: Pruned) -> Emissions:
         entry=pruned.chart.entry[words],
         weight=pruned.chart.inside[words],
     )
+
+
+second_process = SecondProcess()
+"""The process beside this one."""

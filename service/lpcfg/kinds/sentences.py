@@ -1,13 +1,11 @@
 """Make sentences of text, of tokens, of tagged tokens and of trees: the one place that does."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from lpcfg.base.errors import InputError
-from lpcfg.grammar.lexicon import Lexicon
-from lpcfg.text.languages import LANGUAGES
 from lpcfg.text.tokenize import Token, segments, tokenize
 from lpcfg.trees.tree import Tree
 
@@ -86,32 +84,64 @@ Given = str | Sentence | Iterable[OneSentence]
 """A text of any number of sentences, or sentences one by one."""
 
 
-def sentences_of(given: Given) -> list[Sentence]:
-    """Make sentences of whatever `Parser.parse` accepts."""
-    if isinstance(given, str):
-        return list(sentences_in(given))
-    if isinstance(given, Sentence):
-        return [sentence_of(given)]
-    if isinstance(given, bytes | Mapping | AbstractSet) or not isinstance(given, Iterable):
+@dataclass(frozen=True)
+class Segmenter:
+    """Cuts text into sentences and words as the treebanks of a language do.
+
+    `multiwords` are words of several parts, with `_` between these.
+    """
+
+    language: str = "english"
+    multiwords: AbstractSet[str] = frozenset()
+
+    def sentences(self, text: str) -> Iterator[Sentence]:
+        """Find the sentences of a text. Offsets count the text's code points."""
+        for found in segments(text, self.language, self.multiwords):
+            yield _of_tokens(found.text, found.start, found.end, found.tokens)
+
+    def sentence(self, text: str, most_tokens: int | None = None) -> Sentence:
+        """Read a text as one sentence, whatever stops it contains; its first tokens, if limited."""
+        tokens = tokenize(text, self.language, self.multiwords, most=most_tokens)
+        return _of_tokens(text, 0, len(text), tokens)
+
+    def sentences_of(self, given: Given) -> list[Sentence]:
+        """Make sentences of whatever a parser accepts."""
+        if isinstance(given, str):
+            return list(self.sentences(given))
+        if isinstance(given, Sentence):
+            return [self.sentence_of(given)]
+        if isinstance(given, bytes | Mapping | AbstractSet) or not isinstance(given, Iterable):
+            raise InputError(
+                "expected text as a string, or a list of sentences (each a string, a list of "
+                f"tokens or an lpcfg.Sentence), got {_described(given)}: give one of these"
+            )
+        return [self.sentence_of(one, f" as item {number}") for number, one in enumerate(given)]
+
+    def sentence_of(self, given: OneSentence, where: str = "") -> Sentence:
+        """Make one sentence of text, of tokens or of a Sentence; `where` is told in errors."""
+        if isinstance(given, str):
+            return self.sentence(given)
+        if isinstance(given, Sentence):
+            return _checked(given, where)
+        if isinstance(given, list | tuple):
+            return _checked(sentence_from_tokens(given), where)
         raise InputError(
-            "expected text as a string, or a list of sentences (each a string, a list of tokens "
-            f"or an lpcfg.Sentence), got {_described(given)}: give one of these"
+            "expected a sentence (a string, a list of tokens or an lpcfg.Sentence), got "
+            f"{_described(given)}{where}: give one of these"
         )
-    return [sentence_of(one, f" as item {number}") for number, one in enumerate(given)]
 
 
-def sentence_of(given: OneSentence, where: str = "") -> Sentence:
-    """Make one sentence of text, of tokens or of a Sentence; `where` is told in errors."""
-    if isinstance(given, str):
-        return sentence_from_text(given)
-    if isinstance(given, Sentence):
-        return _checked(given, where)
-    if isinstance(given, list | tuple):
-        return _checked(sentence_from_tokens(given), where)
-    raise InputError(
-        "expected a sentence (a string, a list of tokens or an lpcfg.Sentence), got "
-        f"{_described(given)}{where}: give one of these"
-    )
+ENGLISH = Segmenter()
+
+
+def check_tags(sentence: Sentence, known: Collection[str]) -> None:
+    """Raise InputError for a tag that the model does not have."""
+    for number, tag in enumerate(sentence.tags or ()):
+        if tag is not None and tag not in known:
+            raise InputError(
+                f"expected null or a tag of the model's, got {tag!r}: use one of {' '.join(known)}",
+                pointer=f"/tags/{number}",
+            )
 
 
 def _checked(sentence: Sentence, where: str) -> Sentence:
@@ -131,37 +161,6 @@ def _described(value: object) -> str:
     shown = repr(value)
     kind = type(value).__name__
     return f"{kind} {shown}" if len(shown) <= 40 else kind
-
-
-def sentences_in(text: str) -> Iterator[Sentence]:
-    """Find the sentences of a text. Offsets count the text's code points."""
-    for found in segments(text):
-        yield _of_tokens(found.text, found.start, found.end, found.tokens)
-
-
-def in_words_of(lexicon: Lexicon, sentence: Sentence) -> Sentence:
-    """Cut a sentence that came as text into the words of a model's language.
-
-    Text is first cut as English is. What a caller says of tokens by their number stands.
-    """
-    has_penn_tokens = LANGUAGES[lexicon.language].has_penn_tokens
-    if has_penn_tokens or sentence.text is None or sentence.offsets is None:
-        return sentence
-    if sentence.constraints or sentence.tags is not None:
-        return sentence
-    start = sentence.start or 0
-    found = tokenize(sentence.text, lexicon.language, lexicon.multiwords)
-    return replace(
-        sentence,
-        tokens=tuple(token.text for token in found),
-        forms=tuple(token.form for token in found),
-        offsets=tuple((start + token.start, start + token.end) for token in found),
-    )
-
-
-def sentence_from_text(text: str, most_tokens: int | None = None) -> Sentence:
-    """Read a text as one sentence, whatever stops it contains; its first tokens, if limited."""
-    return _of_tokens(text, 0, len(text), tokenize(text, most=most_tokens))
 
 
 def sentence_from_tokens(

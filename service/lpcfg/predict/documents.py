@@ -8,11 +8,10 @@ from dataclasses import dataclass, replace
 from lpcfg.base.errors import InputError, TreebankError
 from lpcfg.kinds.dependencies import conllu
 from lpcfg.kinds.sentences import (
+    ENGLISH,
     Sentence,
     sentence_from_tagged,
-    sentence_from_text,
     sentence_from_tokens,
-    sentences_in,
 )
 from lpcfg.predict.forms import Form
 from lpcfg.predict.pieces import Piece
@@ -73,7 +72,7 @@ def check_plain(text: str, name: str) -> None:
 def sentence_of_line(form: Form, line: str, number: int) -> Sentence:
     """Read a line as one sentence: its text, its tokens, or its tagged tokens."""
     if form is Form.LINES:
-        return sentence_from_text(line)
+        return ENGLISH.sentence(line)
     if form is Form.TOKENS:
         return sentence_from_tokens(line.split())
     return sentence_from_tagged(line, number)
@@ -89,7 +88,7 @@ def sentence_of_conllu(given: conllu.Sentence) -> Sentence:
 
 def of_text(name: str, text: str, base: int = 0) -> Iterator[Item]:
     """Find the sentences of a text that begins `base` characters into its document."""
-    for sentence in sentences_in(text):
+    for sentence in ENGLISH.sentences(text):
         start, end = base + (sentence.start or 0), base + (sentence.end or 0)
         yield Item(name, str(start), start, end, sentence)
 

@@ -9,8 +9,8 @@ from dataclasses import asdict, dataclass
 from typing import IO, cast
 
 from lpcfg.base.errors import InputError, LpcfgError, StoreError
+from lpcfg.kinds.constituency.options import ParseOptions
 from lpcfg.kinds.constituency.predict import Parser
-from lpcfg.kinds.constituency.results import Options
 from lpcfg.predict import tables
 from lpcfg.predict.documents import Failure, Item, items, of_text
 from lpcfg.predict.folder import Folder, open_folder
@@ -41,14 +41,14 @@ class Worker:
     def __init__(self, job: Job) -> None:
         self.job = job
         self.folder: Folder = open_folder(job.out)
-        self._parser = Parser.load(job.model, job.store, rescore=job.rescore)
+        self._parser = Parser.load(job.model, job.store)
         found = self._parser.reference
         if found is None or found.hash != job.hash:
             raise StoreError(
                 f"expected {job.model} with the hash {job.hash}, got another model in {job.store}: "
                 "use the same store for all workers"
             )
-        self._options = Options(objective=job.objective)
+        self._options = ParseOptions(objective=job.objective, rescore=job.rescore)
 
     def do(self, task: Task) -> Outcome:
         """Do a task. What is wrong with an input is part of the outcome, and so is a full disk."""
@@ -102,7 +102,7 @@ class Worker:
                 if isinstance(one, Failure):
                     failures.append(one)
                     continue
-                (analysis,) = self._parser.analyse([one.sentence], self._options)
+                (analysis,) = self._parser.predict([one.sentence], self._options)
                 counts.sentences += 1
                 setattr(counts, analysis.status, getattr(counts, analysis.status) + 1)
                 rows.add(one, analysis)

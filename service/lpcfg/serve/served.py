@@ -13,11 +13,12 @@ import structlog
 
 from lpcfg.base.errors import InputError, SettingsError, StoreError
 from lpcfg.base.jit import when_compiling
-from lpcfg.engine.pruned.decode import OBJECTIVES
+from lpcfg.engine.objectives import OBJECTIVES
 from lpcfg.engine.warmup import SecondProcess
+from lpcfg.kinds.constituency.loading import ready
+from lpcfg.kinds.constituency.options import ParseOptions
 from lpcfg.kinds.constituency.predict import Parser
 from lpcfg.kinds.constituency.readout import Labels
-from lpcfg.kinds.constituency.results import Options
 from lpcfg.kinds.dependencies.predict import DependencyParser
 from lpcfg.kinds.sentences import Sentence
 from lpcfg.kinds.tags.predict import SequenceTagger
@@ -338,7 +339,7 @@ def _load_tagger(reference: str, store: str) -> SequenceTagger:
 
 def _load(reference: str, store: str, default: bool) -> Served:
     stored = load(reference, store)
-    parser = Parser.of(stored)
+    parser = ready(stored)
     _warm(parser)
     return Served(parser, stored.reference, _facts(stored, parser, default))
 
@@ -354,7 +355,7 @@ def _warm(parser: Parser) -> None:
     for tokens in _WARMING:
         sentence = Sentence(tokens)
         for objective in OBJECTIVES:
-            parser.analyse([sentence], Options(k=2, objective=objective))
+            next(parser.predict([sentence], ParseOptions(k=2, objective=objective)))
         parser.marginals(sentence, threshold=0.5)
         parser.tree_probability([parse.tree for parse in parser.parse([sentence])[0].parses])
 

@@ -23,14 +23,22 @@ class Language:
 
     `rules` names the signatures and spellings of its words (`lpcfg.grammar`), `has_penn_tokens`
     says that text is cut by the Penn conventions of English, and `elisions` are words that end in
-    an apostrophe and are tokens of their own.
+    an apostrophe and are tokens of their own. `code` is that of ISO 639, by which sentences are
+    found; no sentence ends with a word of `dotted` and its full stop, nor with `3.` before a month.
     """
 
     name: str
+    code: str = "en"
     rules: str = "neutral"
     has_penn_tokens: bool = False
     elisions: tuple[str, ...] = ()
+    dotted: tuple[str, ...] = ()
+    months: tuple[str, ...] = ()
     function_words: frozenset[str] = frozenset()
+
+
+def _listed(text: str) -> tuple[str, ...]:
+    return tuple(text.split())
 
 
 def _words(text: str) -> frozenset[str]:
@@ -48,15 +56,24 @@ LANGUAGES: Mapping[str, Language] = {
         ),
         Language(
             "spanish",
+            code="es",
+            dotted=_listed("Sr Sra Srta Sres Dr Dra D Dña Ud Uds pág núm"),
             function_words=_words("el la los las de del que y en un una se por con para no su al"),
         ),
         Language(
             "german",
+            code="de",
+            dotted=("z. B", "d. h", *_listed("Hr Hrn Fr Dr Prof Nr Str bzw ca vgl")),
+            months=_listed(
+                "Januar Februar März April Mai Juni Juli August September Oktober November Dezember"
+            ),
             function_words=_words("der die das und den dem des ein eine nicht ist zu mit sich auf"),
         ),
         Language(
             "french",
-            elisions=("l", "d", "j", "m", "t", "s", "c", "n", "qu", "jusqu", "lorsqu", "puisqu"),
+            code="fr",
+            dotted=_listed("M MM Mme Mmes Mlle Dr Pr av p n cf env"),
+            elisions=_listed("l d j m t s c n qu jusqu lorsqu puisqu"),
             function_words=_words("le la les de des du et un une est que dans qui pour pas au sur"),
         ),
         Language("neutral"),

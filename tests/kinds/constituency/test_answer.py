@@ -7,21 +7,20 @@ from dataclasses import replace
 import pytest
 
 from lpcfg.kinds.constituency.answer import analysis_json, marginals_json, tree_probability_json
+from lpcfg.kinds.constituency.options import ParseOptions
 from lpcfg.kinds.constituency.predict import Parser
-from lpcfg.kinds.constituency.readout import Reading
+from lpcfg.kinds.constituency.readout import as_words, constituents_of
 from lpcfg.kinds.constituency.results import (
     Analysis,
     Cell,
     Constituent,
     Marginals,
-    Options,
     Parse,
     SpanMarginal,
     Token,
     TreeProbability,
 )
-from lpcfg.kinds.sentences import Sentence, sentences_in
-from lpcfg.trees.brackets import parse_tree
+from lpcfg.kinds.sentences import ENGLISH, Sentence
 from tests import small_models
 from tests.small_layers import random_layer
 
@@ -38,7 +37,7 @@ SENTENCE = Sentence(
 
 def test_an_analysis_has_the_keys_of_the_api() -> None:
     parse = Parse(
-        tree=parse_tree("(X (-LRB- -LRB-) (NN é))"),
+        leaves=(("-LRB-", "-LRB-"), ("NN", "é")),
         score=1.5,
         sign=-1,
         log_probability=-3.0,
@@ -85,7 +84,7 @@ def test_an_analysis_has_the_keys_of_the_api() -> None:
 
 ASKED = (
     *[Sentence(tuple(tree.tokens())) for tree in small_models.trees()[:12]],
-    *sentences_in("The cat (a {gnu}) grokked the zork. It [slept]; the dog saw it."),
+    *ENGLISH.sentences("The cat (a {gnu}) grokked the zork. It [slept]; the dog saw it."),
     Sentence(("The", "New York", "dog", "saw", "☃", "."), id="é", constraints=((0, 3, "NP"),)),
     Sentence(("The", "dog", "saw"), tags=("DT", None, "VBD")),
     Sentence((")", "(", ")", "a%7Cb")),
@@ -94,18 +93,21 @@ ASKED = (
 
 
 @pytest.mark.parametrize("layered", [False, True])
-@pytest.mark.parametrize("options", [Options(), Options(k=3), Options(2, "max-rule", False)])
-def test_a_reading_has_the_json_of_its_analysis(options: Options, layered: bool) -> None:
+@pytest.mark.parametrize("k", [1, 3])
+def test_brackets_and_tree_of_a_parse_are_the_same(k: int, layered: bool) -> None:
     model = small_models.spectral()
     layer = random_layer(model.grammar) if layered else None
     parser = Parser(replace(model, rescoring=layer))
-    kinds = Counter[str]()
-    for asked in ASKED:
-        found = parser.read(asked, options)
-        (analysis,) = parser.analyse([asked], options)
-        assert json.dumps(analysis_json(found)) == json.dumps(analysis_json(analysis))
-        kinds[analysis.status] += isinstance(found, Reading)
-    assert kinds["parsed"] >= 12
+    statuses = Counter[str]()
+    for analysis in parser.predict(ASKED, ParseOptions(k=k)):
+        statuses[analysis.status] += 1
+        for parse in analysis.parses:
+            assert parse.brackets == str(parse.tree)
+            assert parse.tree.tokens() == as_words(analysis.sentence)
+            found = constituents_of(parse.tree, analysis.sentence)
+            assert found == tuple(one._replace(probability=None) for one in parse.constituents)
+    assert statuses["parsed"] >= 12
+    assert statuses["failed"] == 1
 
 
 def test_marginals_have_posterior_sign_and_magnitude_of_every_span() -> None:

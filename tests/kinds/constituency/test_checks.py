@@ -250,10 +250,10 @@ def test_a_member_whose_numbers_overflow_has_no_say(monkeypatch: pytest.MonkeyPa
         total, exponent, item, edge = first(*given)
         return total, exponent, item * np.inf, edge
 
-    coarse = Parser(replace(model, members=())).analyse([sentence])[0]
+    (coarse,) = Parser(replace(model, members=())).predict([sentence])
     monkeypatch.setattr(fine.kernels, "fine_pass", overflowing)
     with np.errstate(invalid="ignore"):
-        (found,) = Parser(model).analyse([sentence])
+        (found,) = Parser(model).predict([sentence])
     assert found.parses[0].tree == coarse.parses[0].tree
 
 
@@ -280,7 +280,7 @@ def test_members_whose_probabilities_cancel_leave_the_coarse_answer() -> None:
     (member,) = model.members
     both = replace(model, members=(member, replace(member, c_inf=-member.c_inf)))
     sentence = Sentence(("the", "dog", "barked"))  # an odd number of words changes the sign
-    (found,) = Parser(both).analyse([sentence])
-    (coarse,) = Parser(replace(model, members=())).analyse([sentence])
+    (found,) = Parser(both).predict([sentence])
+    (coarse,) = Parser(replace(model, members=())).predict([sentence])
     assert found.sign == 1
     assert found.log_probability == coarse.log_probability

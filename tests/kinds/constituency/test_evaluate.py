@@ -10,16 +10,16 @@ import pytest
 from lpcfg.kinds.constituency import evaluate as run
 from lpcfg.kinds.constituency.brackets import evaluate
 from lpcfg.kinds.constituency.evaluate import evaluate_parser
+from lpcfg.kinds.constituency.options import ParseOptions
 from lpcfg.kinds.constituency.predict import Parser
 from lpcfg.kinds.constituency.readout import SpanTable
-from lpcfg.kinds.constituency.results import Options
 from lpcfg.kinds.sentences import Sentence, sentence_from_tree
 from tests import small_models
 
 
 def test_an_evaluation_is_the_same_whatever_the_workers() -> None:
     parser, gold = small_models.parser(), small_models.trees()
-    one, several = (evaluate_parser(parser, gold, workers=n).as_dict() for n in (1, 3))
+    one, several = (evaluate_parser(parser, gold, workers=n).as_json() for n in (1, 3))
     assert one.pop("sentences_per_second") > 0
     assert several.pop("sentences_per_second") > 0
     assert several == one
@@ -29,12 +29,12 @@ def test_an_evaluation_is_the_same_whatever_the_workers() -> None:
 @pytest.mark.parametrize("objective", ["max-rule", "max-marginal"])
 def test_an_evaluation_compares_the_trees_that_parsing_gives(tags: Any, objective: str) -> None:
     parser, gold = small_models.parser(), small_models.trees()[:20]
-    found = evaluate_parser(parser, gold, tags=tags, objective=objective)
+    found = evaluate_parser(parser, gold, tags=tags, options=ParseOptions(objective=objective))
     sentences = [sentence_from_tree(tree, tagged=tags == "gold") for tree in gold]
-    analyses = parser.analyse(sentences, Options(objective=objective))
+    analyses = list(parser.predict(sentences, ParseOptions(objective=objective)))
     trees = [one.parses[0].tree if one.parses else None for one in analyses]
     assert found.brackets == evaluate(zip(gold, trees, strict=True))
-    facts = found.as_dict()
+    facts = found.as_json()
     assert facts["clipped_mass"] == pytest.approx(sum(a.clipped_mass for a in analyses) / 20)
     assert facts["negative_share"] == sum(a.negative for a in analyses) / 20
     assert facts["partial"] == sum(a.status == "partial" for a in analyses)
@@ -43,13 +43,13 @@ def test_an_evaluation_compares_the_trees_that_parsing_gives(tags: Any, objectiv
 def test_an_evaluation_parses_each_sentence_once(monkeypatch: pytest.MonkeyPatch) -> None:
     gold = small_models.trees()[:12]
     seen: Counter[Sentence] = Counter()
-    pruned = Parser._pruned
+    charted = Parser._charted
 
     def counting(self: Parser, sentence: Sentence, *rest: Any) -> Any:
         seen[sentence] += 1
-        return pruned(self, sentence, *rest)
+        return charted(self, sentence, *rest)
 
-    monkeypatch.setattr(Parser, "_pruned", counting)
+    monkeypatch.setattr(Parser, "_charted", counting)
     evaluate_parser(small_models.parser(), gold)
     expected = Counter(sentence_from_tree(tree) for tree in gold)
     expected[sentence_from_tree(gold[0])] += 1  # compiles and loads, outside of the clock

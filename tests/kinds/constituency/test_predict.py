@@ -17,12 +17,13 @@ from hypothesis import strategies as st
 from lpcfg.base.cancel import Stop
 from lpcfg.base.errors import DeadlineError, InputError, Stopped
 from lpcfg.engine.exact.inside_outside import inside, outside, tree_probability
+from lpcfg.engine.objectives import OBJECTIVES
 from lpcfg.engine.pruned import coarse
-from lpcfg.engine.pruned.decode import OBJECTIVES
 from lpcfg.kinds.calibration_map import MonotoneMap
 from lpcfg.kinds.constituency.model import to_bundle
+from lpcfg.kinds.constituency.options import ParseOptions
 from lpcfg.kinds.constituency.predict import FRAGMENT, LONGEST, Parser
-from lpcfg.kinds.constituency.results import Analysis, Options
+from lpcfg.kinds.constituency.results import Analysis
 from lpcfg.kinds.sentences import Constraint, Sentence
 from lpcfg.store.versions import publish
 from lpcfg.trees.binarize import binarize
@@ -43,7 +44,7 @@ def sentence(text: str, **given: object) -> Sentence:
 
 
 def parse(asked: Sentence, parser: Parser | None = None, **options: object) -> Analysis:
-    (analysis,) = (parser or small_models.parser()).analyse([asked], Options(**options))  # type: ignore[arg-type]
+    (analysis,) = (parser or small_models.parser()).predict([asked], ParseOptions(**options))  # type: ignore[arg-type]
     return analysis
 
 
@@ -168,11 +169,19 @@ def test_tags_for_another_number_of_words_are_refused() -> None:
 
 
 def test_wrong_options_are_refused() -> None:
-    with pytest.raises(InputError, match="expected `k` of at least 1, got 0: raise it") as caught:
-        parse(SENTENCES[0], k=0)
-    assert caught.value.pointer == "/k"
-    with pytest.raises(InputError, match="expected an objective among"):
-        parse(SENTENCES[0], objective="best")
+    parser = small_models.parser()
+    for k in (0, "2", 1.5, True, None):
+        with pytest.raises(
+            InputError, match="expected `k` as a whole number of at least 1, got"
+        ) as e:
+            parser.parse([["the"]], k=k)  # type: ignore[arg-type]
+        assert e.value.pointer == "/k"
+    with pytest.raises(InputError, match="expected `objective` as one of max-rule, max-marginal"):
+        parser.parse([["the"]], objective="best")
+    with pytest.raises(InputError, match="expected `rescore` as True or False, got 'no'"):
+        parser.parse([["the"]], rescore="no")  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="got 'objektive': did you mean `objective`"):
+        parser.parse([["the"]], objektive="max-rule")  # type: ignore[call-arg]
 
 
 # Where the grammar ends -------------------------------------------------------------------------
@@ -503,7 +512,6 @@ def test_calibration_changes_probabilities_and_nothing_else() -> None:
         assert found.probability == pytest.approx(raw.probability / 2)
         assert found.log_magnitude == raw.log_magnitude
     assert parser.marginals(asked, calibrated=False).spans == plain.marginals(asked).spans
-    assert parse(asked, parser, calibrated=False).parses == parse(asked).parses
     best, other = parse(asked, parser).parses[0], parse(asked).parses[0]
     assert best.tree == other.tree
     assert [c.probability for c in best.constituents] == pytest.approx(
@@ -522,20 +530,24 @@ MIXED = [
 ]
 
 
+def answered(parser: Parser, asked: Sentence) -> Analysis:
+    return next(parser.predict([asked], ParseOptions(k=3)))
+
+
 def test_answers_do_not_depend_on_batch_order_and_threads() -> None:
     """Equal bit for bit: every field of every answer is compared, floats included."""
-    alone = [Parser(small_models.spectral()).analyse([one], Options(k=3))[0] for one in MIXED[:4]]
+    alone = [answered(Parser(small_models.spectral()), one) for one in MIXED[:4]]
     parser = Parser(small_models.spectral())
-    together = parser.analyse(MIXED, Options(k=3))
+    together = list(parser.predict(MIXED, ParseOptions(k=3)))
     assert together[:4] == alone
     order = list(range(len(MIXED)))
     random.Random(0).shuffle(order)
-    shuffled = parser.analyse([MIXED[at] for at in order], Options(k=3))
+    shuffled = list(parser.predict([MIXED[at] for at in order], ParseOptions(k=3)))
     assert shuffled == [together[at] for at in order]
     fresh = Parser(small_models.spectral())
     with ThreadPoolExecutor(4) as pool:
-        jobs = [pool.submit(fresh.analyse, [one], Options(k=3)) for one in MIXED * 3]
-        threaded = [job.result()[0] for job in jobs]
+        jobs = [pool.submit(answered, fresh, one) for one in MIXED * 3]
+        threaded = [job.result() for job in jobs]
     assert threaded == together * 3
 
 
@@ -543,9 +555,9 @@ def test_cancelled_work_is_not_begun() -> None:
     stop = Stop()
     stop.cancel()
     with pytest.raises(Stopped, match="the work was cancelled before it was done"):
-        small_models.parser().analyse(SENTENCES, stop=stop)
+        list(small_models.parser().predict(SENTENCES, stop=stop))
     with pytest.raises(DeadlineError, match="the deadline passed before the work was done"):
-        small_models.parser().analyse(SENTENCES, stop=Stop.after(0.0))
+        list(small_models.parser().predict(SENTENCES, stop=Stop.after(0.0)))
     with pytest.raises(DeadlineError):
         small_models.parser().marginals(SENTENCES[0], stop=Stop.after(0.0))
     with pytest.raises(DeadlineError):
@@ -571,7 +583,7 @@ SOUP = Sentence(tuple(random.Random(0).choices(WORDS, k=200)))
 @pytest.mark.parametrize("asked", [LONG, SOUP], ids=["one reading", "no reading"])
 def test_long_work_checks_for_cancellation_between_its_steps(asked: Sentence) -> None:
     stop = Asked()
-    (analysis,) = small_models.parser().analyse([asked], Options(k=20), stop)
+    (analysis,) = small_models.parser().predict([asked], ParseOptions(k=20), stop)
     # before and after every chart, before the fine pass, and before every tree
     assert stop.times >= 4 + len(analysis.parses)
 
@@ -581,24 +593,22 @@ def test_work_stops_from_another_thread() -> None:
     timer = threading.Timer(0.1, stop.cancel)
     timer.start()
     with pytest.raises(Stopped, match="its caller stopped waiting"):
-        small_models.parser().analyse([LONG] * 10_000, stop=stop)
+        list(small_models.parser().predict([LONG] * 10_000, stop=stop))
     timer.join()
 
 
 def test_work_stops_at_its_deadline() -> None:
     with pytest.raises(DeadlineError, match="send less at once or allow more time"):
-        small_models.parser().analyse([LONG] * 10_000, stop=Stop.after(0.1))
+        list(small_models.parser().predict([LONG] * 10_000, stop=Stop.after(0.1)))
 
 
 def test_an_examination_is_the_analysis_and_every_span() -> None:
     parser = small_models.parser()
-    found = parser.examine(SENTENCES[1])
-    assert found.analysis == parse(SENTENCES[1])
-    table = found.table()
+    analysis, table = parser.examine(SENTENCES[1])
+    assert analysis == parse(SENTENCES[1])
     assert table is not None
-    assert table.spans(0.0, None) == parser.marginals(SENTENCES[1]).spans
-    nothing = parser.examine(BEYOND_ALL)
-    assert (nothing.analysis, nothing.table()) == (parse(BEYOND_ALL), None)
+    assert table().spans(0.0, None) == parser.marginals(SENTENCES[1]).spans
+    assert parser.examine(BEYOND_ALL) == (parse(BEYOND_ALL), None)
 
 
 # Models -----------------------------------------------------------------------------------------

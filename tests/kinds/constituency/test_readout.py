@@ -179,7 +179,7 @@ def test_a_derivations_tree_is_its_s_tree_restored() -> None:
     assert len(derivations) > 3
     for derivation in derivations:
         expected = restore(stree(found.chart, derivation.items))
-        assert found.answers.tree(derivation) == expected
+        assert found.answers.parse(derivation).tree == expected
 
 
 def test_pieces_under_an_intermediate_symbol_are_several_trees() -> None:
@@ -199,7 +199,7 @@ def test_trees_hold_the_callers_tokens_with_round_brackets_spelled_out() -> None
     found = read(asked)
     assert as_words(asked) == ["-LRB-", "dog", "]", "dog"]
     (derivation, *_) = decode.k_best(found.answers.posteriors, "max-rule")
-    assert found.answers.tree(derivation).tokens() == ["-LRB-", "dog", "]", "dog"]
+    assert found.answers.parse(derivation).tree.tokens() == ["-LRB-", "dog", "]", "dog"]
     assert [token.text for token in found.answers.tokens(derivation)] == list(asked.tokens)
 
 
@@ -217,7 +217,7 @@ def by_listing(found: Read) -> tuple[Spans, dict[tuple[str, int], float]]:
     tags: dict[tuple[str, int], float] = {}
     for derivation in decode.k_best(found.answers.posteriors, "max-product"):
         share = math.exp(derivation.score)  # without latent states, p(tree) / p(x)
-        tree = found.answers.tree(derivation)
+        tree = found.answers.parse(derivation).tree
         met = {(c.label, c.start, c.end) for c in constituents_of(tree, Sentence(WORDS))}
         for key in met:
             spans[key] = spans.get(key, 0.0) + share

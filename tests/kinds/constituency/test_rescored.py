@@ -8,8 +8,9 @@ import pytest
 from lpcfg.base.cancel import Stop
 from lpcfg.base.errors import DeadlineError
 from lpcfg.kinds.calibration_map import MonotoneMap
+from lpcfg.kinds.constituency.options import ParseOptions
 from lpcfg.kinds.constituency.predict import FRAGMENT, Parser
-from lpcfg.kinds.constituency.results import Analysis, Options
+from lpcfg.kinds.constituency.results import Analysis
 from lpcfg.kinds.sentences import Constraint, Sentence
 from lpcfg.trees.brackets import write
 from tests import small_models
@@ -26,7 +27,7 @@ def parser() -> Parser:
 
 
 def parse(asked: Sentence, **options: object) -> Analysis:
-    (analysis,) = parser().analyse([asked], Options(**options))  # type: ignore[arg-type]
+    (analysis,) = parser().predict([asked], ParseOptions(**options))  # type: ignore[arg-type]
     return analysis
 
 
@@ -58,12 +59,12 @@ def test_constraints_hold_in_every_rescored_parse(span: tuple[int, int]) -> None
 
 def test_the_map_of_the_kind_of_text_goes_before_the_common_one() -> None:
     model, kind = parser().model, "letters"  # as random weights guess
-    (raw,) = parser().analyse([Sentence(WORDS)])
+    (raw,) = parser().predict([Sentence(WORDS)])
     quarter, half = (MonotoneMap((0, 1), (0, share)) for share in (0.25, 0.5))
 
     def served(**maps: object) -> float:
         parser = Parser(replace(model, **maps))  # type: ignore[arg-type]
-        (found,) = parser.analyse([Sentence(WORDS)])
+        (found,) = parser.predict([Sentence(WORDS)])
         return found.parses[0].constituents[0].probability
 
     top = raw.parses[0].constituents[0].probability
@@ -87,7 +88,7 @@ def test_the_default_objective_depends_on_who_decides() -> None:
 def test_the_layer_decides_over_the_fallback_grammar_as_well() -> None:
     asked = Sentence(("w",) * 4, tags=("DT", "NN", "NNS", "NN"))
     alone = replace(parser().model, fallback=None)
-    assert Parser(alone).analyse([asked])[0].status == "partial"
+    assert next(Parser(alone).predict([asked])).status == "partial"
     rescored, plain = parse(asked, k=50), parse(asked, k=50, rescore=False)
     assert rescored.status == plain.status == "parsed"
     assert sum(shares(rescored)) == pytest.approx(1.0)  # of all its derivations
@@ -104,6 +105,6 @@ def test_pieces_side_by_side_are_those_without_the_layer() -> None:
 
 def test_rescoring_stops_at_its_deadline() -> None:
     with pytest.raises(DeadlineError):
-        parser().analyse([Sentence(WORDS)] * 10_000, stop=Stop.after(0.1))
+        list(parser().predict([Sentence(WORDS)] * 10_000, stop=Stop.after(0.1)))
     with pytest.raises(DeadlineError):
         parser().marginals(Sentence(WORDS), stop=Stop.after(0.0))

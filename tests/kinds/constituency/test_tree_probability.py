@@ -10,8 +10,8 @@ from lpcfg.engine.exact.inside_outside import inside, tree_probability
 from lpcfg.engine.pruned.coarse import Thresholds
 from lpcfg.engine.pruned.kernels import Chart
 from lpcfg.grammar.tables import Grammar
+from lpcfg.kinds.constituency.options import ParseOptions
 from lpcfg.kinds.constituency.predict import Parser
-from lpcfg.kinds.constituency.results import Options
 from lpcfg.kinds.constituency.tree_probability import Missing, never_a_root, tree_chart
 from lpcfg.kinds.sentences import Sentence
 from lpcfg.trees.binarize import binarize
@@ -46,7 +46,7 @@ def test_a_trees_probability_agrees_with_the_exact_engine(tree: Tree) -> None:
 def test_all_trees_of_a_sentence_together_have_its_probability() -> None:
     model = replace(small_models.counts(horizontal=0, rare_threshold=0), fallback=None)
     parser = Parser(model, thresholds=NOTHING_OUT)
-    (analysis,) = parser.analyse([LITERAL], Options(k=10_000))
+    (analysis,) = parser.predict([LITERAL], ParseOptions(k=10_000))
     scores = parser.tree_probability([one.tree for one in analysis.parses])
     assert len(scores) > 4
     # float64 sums, seen through logs
@@ -73,7 +73,7 @@ def test_no_tree_is_more_probable_than_certain() -> None:
     """Pruning leaves p(sentence) without most of its trees, one of which is asked about."""
     model = replace(small_models.spectral(horizontal=0), fallback=None)
     asked = Sentence(("A", "cold", "morning", "in", "March", "."))
-    (whole,) = Parser(model, thresholds=NOTHING_OUT).analyse([asked], Options(k=10))
+    (whole,) = Parser(model, thresholds=NOTHING_OUT).predict([asked], ParseOptions(k=10))
     narrow = Parser(model, thresholds=Thresholds(estimate=0.0, item=0.3, edge=0.3))
     best, *others = narrow.tree_probability([parse.tree for parse in whole.parses])
     assert best.log_probability is not None
@@ -243,7 +243,7 @@ def test_different_signs_give_no_conditional_probability() -> None:
     """A rule that only unlikely trees have is negative: p(tree) < 0 < p(sentence)."""
     model = replace(small_models.counts(horizontal=0, rare_threshold=0), fallback=None)
     grammar, coarse = model.grammar, model.coarse
-    (analysis,) = Parser(model, thresholds=NOTHING_OUT).analyse([LITERAL], Options(k=10_000))
+    (analysis,) = Parser(model, thresholds=NOTHING_OUT).predict([LITERAL], ParseOptions(k=10_000))
     best, *_, least = sorted(analysis.parses, key=lambda one: -(one.log_probability or 0.0))
     rare = min(rules_of(grammar, least.tree) - rules_of(grammar, best.tree))
     signs = [-1.0 if grammar.rule_name(r) == rare else 1.0 for r in range(grammar.n_rules)]

@@ -11,12 +11,12 @@ from lpcfg.base.errors import InputError, StoreError, TrainingError
 from lpcfg.kinds.constituency.model import Model
 from lpcfg.kinds.constituency.predict import Parser
 from lpcfg.kinds.sentences import Sentence
-from lpcfg.kinds.tags.chains import Tagged
+from lpcfg.kinds.tags.chains import Tagged, read
 from lpcfg.kinds.tags.evaluate import evaluate
 from lpcfg.kinds.tags.kernel import forward_backward
 from lpcfg.kinds.tags.model import from_bundle, to_bundle
 from lpcfg.kinds.tags.predict import SequenceTagger
-from lpcfg.kinds.tags.train import Config, estimator_of, learn, read, train_and_publish
+from lpcfg.kinds.tags.train import Config, estimator_of, learn, train_and_publish
 from lpcfg.store.versions import load
 from tests import small_models
 

@@ -24,13 +24,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from lpcfg.base.errors import InputError
 from lpcfg.engine.pruned import kernels
 from lpcfg.engine.pruned.coarse import Pruned, Unfinished
 from lpcfg.engine.pruned.fine import Posteriors
 from lpcfg.grammar.tables import Doubles, Ints, Longs
 
-OBJECTIVES = ("max-rule", "max-marginal", "max-product", "max-spans")
 _BESIDE = 0.1  # the share of max-rule in max-spans
 PIECE = 10.0
 _TINY = 1e-300  # stands for 0, because its log is finite: an impossible edge then loses to others
@@ -52,15 +50,6 @@ class Scores:
     item: Doubles
     edge: Doubles
     root: Doubles
-
-
-def check_objective(objective: str | None) -> None:
-    """Raise InputError if there is no such objective. None stands for the default."""
-    if objective is not None and objective not in OBJECTIVES:
-        raise InputError(
-            f"expected an objective among {', '.join(OBJECTIVES)}, got {objective!r}",
-            pointer="/objective",
-        )
 
 
 def default_objective(posteriors: Posteriors) -> str:

@@ -4,102 +4,41 @@ Trees are Penn brackets with words as treebanks write them (`-LRB-`). Tokens hav
 characters.
 """
 
-from collections.abc import Iterable
 from typing import Any
 
-from lpcfg.kinds.constituency.readout import ConstituentRow, Reading, TokenRow
-from lpcfg.kinds.constituency.results import Analysis, Marginals, Parse, Status, TreeProbability
-from lpcfg.kinds.sentences import Sentence
-from lpcfg.trees.brackets import write
+from lpcfg.kinds.constituency.results import Analysis, Marginals, Parse, TreeProbability
 
 Json = dict[str, Any]
 
 
-def analysis_json(analysis: Analysis | Reading) -> Json:
-    """Return one sentence with its tokens and trees as JSON.
-
-    A reading becomes JSON without trees and other values in between: to make and drop them takes
-    longer than the rest.
-    """
-    if isinstance(analysis, Reading):
-        return _reading_json(analysis)
-    return _sentence(
-        analysis.sentence,
-        analysis.status,
-        analysis.reason,
-        analysis.tokens,
-        analysis.log_probability,
-        analysis.unusual,
-        analysis.sign,
-        [_parse_json(parse) for parse in analysis.parses],
-    )
-
-
-def _parse_json(parse: Parse) -> Json:
-    constituents = [(*one[:5], one.probability) for one in parse.constituents]
-    measures = parse.score, parse.sign, parse.log_probability, parse.probability
-    return _parse(write(parse.tree), *measures, constituents)
-
-
-def _reading_json(reading: Reading) -> Json:
-    answers = reading.answers
-    return _sentence(
-        answers.sentence,
-        "parsed",
-        None,
-        answers.token_rows(reading.derivations[0]),
-        answers.posteriors.log_probability,
-        reading.unusual,
-        answers.posteriors.sign,
-        [
-            _parse(answers.line(one), *answers.measures(one), answers.constituent_rows(one))
-            for one in reading.derivations
-        ],
-    )
-
-
-def _sentence(
-    sentence: Sentence,
-    status: Status,
-    reason: str | None,
-    tokens: Iterable[TokenRow],
-    log_probability: float | None,
-    unusual: float | None,
-    sign: int | None,
-    parses: list[Json],
-) -> Json:
+def analysis_json(analysis: Analysis) -> Json:
+    """Return one sentence with its tokens and trees as JSON."""
+    sentence = analysis.sentence
     return {
         "id": sentence.id,
-        "status": status,
-        "reason": reason,
+        "status": analysis.status,
+        "reason": analysis.reason,
         "text": sentence.text,
         "start": sentence.start,
         "end": sentence.end,
         "tokens": [
             {"text": text, "start": start, "end": end, "tag": tag, "probability": probability}
-            for text, start, end, tag, probability in tokens
+            for text, start, end, tag, probability in analysis.tokens
         ],
-        "log_probability": log_probability,
-        "unusual": unusual,
-        "sign": sign,
-        "parses": parses,
+        "log_probability": analysis.log_probability,
+        "unusual": analysis.unusual,
+        "sign": analysis.sign,
+        "parses": [_parse_json(parse) for parse in analysis.parses],
     }
 
 
-def _parse(
-    line: str,
-    score: float,
-    sign: int | None,
-    log_probability: float | None,
-    probability: float | None,
-    constituents: Iterable[ConstituentRow],
-) -> Json:
+def _parse_json(parse: Parse) -> Json:
     return {
-        "tree": line,
-        "score": score,
-        "log_probability": log_probability,
-        "sign": sign,
-        "probability": probability,
+        "tree": parse.brackets,
+        "score": parse.score,
+        "log_probability": parse.log_probability,
+        "sign": parse.sign,
+        "probability": parse.probability,
         "constituents": [
             {
                 "label": label,
@@ -107,9 +46,9 @@ def _parse(
                 "end": end,
                 "start_char": start_char,
                 "end_char": end_char,
-                "probability": share,
+                "probability": probability,
             }
-            for label, start, end, start_char, end_char, share in constituents
+            for label, start, end, start_char, end_char, _, probability in parse.constituents
         ],
     }
 

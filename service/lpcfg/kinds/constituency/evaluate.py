@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from lpcfg.grammar.tables import Bools, Doubles
 from lpcfg.kinds.calibration import Calibration, calibration
 from lpcfg.kinds.constituency.brackets import Evaluation, evaluate, render
+from lpcfg.kinds.constituency.options import ParseOptions
 from lpcfg.kinds.constituency.predict import Parser
 from lpcfg.kinds.constituency.readout import SpanTable, constituents_of
-from lpcfg.kinds.constituency.results import Options
 from lpcfg.kinds.sentences import Sentence, sentence_from_tree
 from lpcfg.trees.tree import Tree
 
@@ -88,14 +88,28 @@ class Examined:
         return evaluate(zip(gold, self.trees, strict=True))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ParserEvaluation:
     """The results of a parser on gold trees."""
 
     brackets: Evaluation
     examined: Examined
 
-    def as_dict(self) -> dict[str, Any]:
+    measure = "F1"
+    shown = (
+        ("F1 (strict)", "f1", 2),
+        ("exact match", "exact_match", 2),
+        ("tag accuracy", "tag_accuracy", 2),
+        ("calibration error", "calibration_error", 4),
+        ("sentences a second", "sentences_per_second", 1),
+    )
+
+    def counts(self) -> list[tuple[float, float]]:
+        """Return matched brackets, and gold and predicted ones, of every sentence."""
+        every = (one.brackets for one in self.brackets.per_sentence)
+        return [(one.matched, one.gold + one.predicted) for one in every]
+
+    def as_json(self) -> dict[str, Any]:
         """Return what `lpcfg evaluate --json` prints."""
         found, sentences = self.examined, self.brackets.sentences
         return {
@@ -128,13 +142,12 @@ def evaluate_parser(
     gold: Sequence[Tree],
     *,
     tags: Tags = "predicted",
-    objective: str | None = None,
+    options: ParseOptions = ParseOptions(),  # noqa: B008 (frozen)
     workers: int = 1,
     progress: Progress | None = None,
 ) -> ParserEvaluation:
     """Parse the words of normalized trees, with their tags if `tags` is gold, and compare."""
-    options = Options(objective=objective)
-    parser.analyse([sentence_from_tree(gold[0])], options)  # compile and load, outside of the clock
+    next(parser.predict([sentence_from_tree(gold[0])], options))  # compiles, outside of the clock
     found = examine(parser, gold, tags=tags, options=options, workers=workers, progress=progress)
     return ParserEvaluation(found.against(gold), found)
 
@@ -144,7 +157,7 @@ def examine(
     gold: Sequence[Tree],
     *,
     tags: Tags = "predicted",
-    options: Options = Options(),  # noqa: B008 (frozen)
+    options: ParseOptions = ParseOptions(),  # noqa: B008 (frozen)
     workers: int = 1,
     progress: Progress | None = None,
 ) -> Examined:
@@ -171,18 +184,17 @@ def calibration_facts(examined: Examined) -> dict[str, object]:
     }
 
 
-def _examined(parser: Parser, tags: Tags, options: Options, gold: Sequence[Tree]) -> Examined:
+def _examined(parser: Parser, tags: Tags, options: ParseOptions, gold: Sequence[Tree]) -> Examined:
     return Examined.joined([_examined_tree(parser, tags, options, tree) for tree in gold])
 
 
-def _examined_tree(parser: Parser, tags: Tags, options: Options, gold: Tree) -> Examined:
+def _examined_tree(parser: Parser, tags: Tags, options: ParseOptions, gold: Tree) -> Examined:
     sentence = sentence_from_tree(gold, tagged=tags == "gold")
     start = time.thread_time()
-    found = parser.examine(sentence, options)
+    analysis, make_table = parser.examine(sentence, options)
     seconds = time.thread_time() - start
-    table = found.table()
+    table = None if make_table is None else make_table()
     raw, served, correct = _spans(table, gold, sentence)
-    analysis = found.analysis
     log, words = analysis.log_probability, len(sentence.tokens)
     return Examined(
         trees=(analysis.parses[0].tree if analysis.parses else None,),

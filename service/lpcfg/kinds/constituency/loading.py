@@ -1,19 +1,56 @@
-"""Load a parser in little time: a model is read while the engine is imported."""
+"""Load a parser in little time: a model is read while the engine is imported, and kernels that are
+not kept yet are compiled in two processes.
+"""
 
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lpcfg.store.versions import load
+from lpcfg.base.collector import collector_paused
+from lpcfg.base.jit import when_compiling
+from lpcfg.engine.warmup import second_process
+from lpcfg.store.places import default_store
+from lpcfg.store.versions import Stored, load
 
 if TYPE_CHECKING:
     from lpcfg.kinds.constituency.predict import Parser
 
 
-def load_parser(reference: str, store: str | Path, *, rescore: bool = True) -> "Parser":
-    """Do what `Parser.load` does, and hash the model's files beside the import of the engine."""
+def load_parser(reference: str, store: str | Path) -> "Parser":
+    """Load and verify a stored model, and make its parser."""
     with ThreadPoolExecutor(1) as beside:
         loading = beside.submit(load, reference, store)
-        from lpcfg.kinds.constituency.predict import Parser
+        import lpcfg.kinds.constituency.predict  # noqa: F401 (beside the hashing of files)
 
-        return Parser.of(loading.result(), rescore=rescore)
+        return ready(loading.result())
+
+
+def ready(stored: Stored) -> "Parser":
+    """Make the parser of a stored model, and begin to compile what is not compiled yet."""
+    from lpcfg.kinds.constituency.model import from_bundle
+    from lpcfg.kinds.constituency.predict import Parser
+
+    with collector_paused():  # the first kernels are loaded here
+        model = from_bundle(stored)
+        stored.let_go()
+        # without a layer there is too little left for another process
+        in_two = model.rescoring is not None
+        beside = partial(second_process.begin, _compile_the_rest)
+        with when_compiling(beside) if in_two else nullcontext():
+            parser = Parser(model, reference=stored.reference)
+            if second_process.is_running:
+                parser.compile_the_tensors()
+    stored.let_go()
+    return parser
+
+
+def _compile_the_rest() -> None:
+    """Compile the kernels that run before and after the tensors, in the second process."""
+    from lpcfg.kinds.constituency.model import from_bundle
+    from lpcfg.kinds.constituency.predict import Parser
+
+    model = from_bundle(load("en", default_store()))
+    Parser(replace(model, members=(), weights=())).compile_the_rest()  # of the tensors elsewhere

@@ -6,19 +6,16 @@ partial analyses, with the status `partial`.
 """
 
 import math
-from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Unpack
 
 import numpy as np
 
 from lpcfg.base.cancel import Stop
-from lpcfg.base.collector import collector_paused
 from lpcfg.base.errors import InputError
-from lpcfg.base.jit import when_compiling
 from lpcfg.engine.pruned import decode, fine
 from lpcfg.engine.pruned.coarse import (
     TRIES,
@@ -33,16 +30,16 @@ from lpcfg.engine.pruned.decode import Derivation
 from lpcfg.engine.pruned.fine import Posteriors
 from lpcfg.engine.pruned.kernels import Chart
 from lpcfg.engine.rescoring.layer import Layer, Rescorer
-from lpcfg.engine.warmup import SecondProcess, emitted, two_words
+from lpcfg.engine.warmup import emitted, second_process, two_words
 from lpcfg.grammar.lexicon import Emitter, Lexicon
 from lpcfg.grammar.tables import Emissions, Grammar, Tables, frozen
 from lpcfg.kinds.calibration_map import MonotoneMap
 from lpcfg.kinds.constituency.model import Model, from_bundle
+from lpcfg.kinds.constituency.options import Asked, ParseOptions
 from lpcfg.kinds.constituency.readout import (
     ROUNDING,
     Answers,
     Labels,
-    Reading,
     SpanTable,
     as_words,
     constituents_of,
@@ -52,7 +49,6 @@ from lpcfg.kinds.constituency.results import (
     Analyses,
     Analysis,
     Marginals,
-    Options,
     Parse,
     Token,
     TreeProbability,
@@ -69,13 +65,10 @@ from lpcfg.kinds.sentences import (
     Constraint,
     Given,
     OneSentence,
+    Segmenter,
     Sentence,
     constraint_of,
-    in_words_of,
-    sentence_of,
-    sentences_of,
 )
-from lpcfg.store.places import default_store
 from lpcfg.store.versions import Reference, Stored, load
 from lpcfg.text.tokenize import penn_forms
 from lpcfg.trees.binarize import binarize
@@ -85,7 +78,6 @@ LONGEST = 2000
 """The most words of a sentence. Charts grow with the square of the length."""
 FRAGMENT = "FRAG"
 """The label over partial analyses."""
-_second_process = SecondProcess()
 
 
 class _Stage:
@@ -136,7 +128,7 @@ class _Stage:
         found = fine.posteriors(pruned, self.members)
         if self._rescorer is None or not rescore:
             return found
-        _second_process.wait()
+        second_process.wait()
         return self._rescorer.rescored(found, forms)
 
     def prune(
@@ -153,19 +145,10 @@ class _Stage:
         return self.coarse.prune(emissions, thresholds, limits, tries=tries, stop=stop)
 
 
-class Examined(NamedTuple):
-    """An analysis; `table` makes every label over every span, None where no chart spans the words.
-
-    The table is made only when it is asked for, so that the analysis can be timed without it.
-    """
-
-    analysis: Analysis
-    table: Callable[[], SpanTable | None]
-
-
 class _Charted(NamedTuple):
     """A chart of a sentence, the stage that made it, and the words as it knows them."""
 
+    sentence: Sentence
     stage: _Stage
     pruned: Pruned
     forms: Sequence[str]
@@ -215,55 +198,63 @@ class Parser:
         if self._fallback is not None:
             yield self._fallback
 
-    @classmethod
-    def load(cls, reference: str, store: str | Path, *, rescore: bool = True) -> "Parser":
-        """Load and verify a stored model, and create its parser, or one of its tensors alone."""
-        return cls.of(load(reference, store), rescore=rescore)
+    @cached_property
+    def segmenter(self) -> Segmenter:
+        """The segmenter of the model's language."""
+        lexicon = self.model.lexicon
+        return Segmenter(lexicon.language, lexicon.multiwords)
 
     @classmethod
-    def of(cls, stored: Stored, *, rescore: bool = True) -> "Parser":
-        """Create the parser of a stored model, or one of its tensors alone."""
-        with collector_paused():  # the first kernels are loaded here
-            model = from_bundle(stored)
-            stored.let_go()
-            kept = model if rescore else replace(model, rescoring=None)
-            in_two = kept.rescoring is not None  # else there is too little left for another process
-            with when_compiling(_compile_beside) if in_two else nullcontext():
-                made = cls(kept, reference=stored.reference)
-                made._compile_the_tensors()
+    def load(cls, reference: str, store: str | Path) -> "Parser":
+        """Load and verify a stored model, and create its parser."""
+        return cls.of(load(reference, store))
+
+    @classmethod
+    def of(cls, stored: Stored) -> "Parser":
+        """Create the parser of a stored model."""
+        made = cls(from_bundle(stored), reference=stored.reference)
         stored.let_go()
         return made
 
-    def _compile_the_tensors(self) -> None:
-        """Compile the kernels of the tensors, if a second process compiles those that run before
-        them.
-        """
-        if _second_process.is_running and (pruned := two_words(self.model.coarse)) is not None:
+    def compile_the_tensors(self) -> None:
+        """Compile the kernels that run the tensors, by calling them."""
+        if (pruned := two_words(self.model.coarse)) is not None:
             fine.posteriors(pruned, self._own.members)
+
+    def compile_the_rest(self) -> None:
+        """Compile the kernels that look around words, and that prune, rescore and read a chart."""
+        words, given, coarse = ("the", "cat"), two_words(self.model.coarse), self._own.coarse
+        if given is None:
+            return
+        _, _, _, exponent = coarse.look_around(emitted(given))
+        pruned = coarse.pruned(given.chart, Thresholds(), len(words), exponent)
+        if pruned is not None:
+            charted = _Charted(Sentence(words), self._own, pruned, words)
+            self._analysis(charted, ParseOptions(), Stop())
 
     def parse(
         self,
         given: Given,
         *,
-        k: int = 1,
-        objective: str | None = None,
         constraints: Sequence[Constraint | tuple[int, int] | tuple[int, int, str | None]] = (),
-        rescore: bool = True,
+        **options: Unpack[Asked],
     ) -> Analyses:
         """Parse text or sentences: one analysis a sentence, in order.
 
-        given         text, whose sentences and tokens are found; or a list of sentences, each a
-                      string, a list of tokens, or an `lpcfg.Sentence` with tags or constraints
-        k             how many trees a sentence, the best first, in `.parses`
-        objective     what the best tree maximises: max-rule, max-marginal, max-product or
-                      max-spans; the default is max-spans where a rescoring layer decides, else
-                      max-rule
-        constraints   (start, end) or (start, end, label), in tokens: the tree must have these
-                      constituents; only where there is just one sentence
-        rescore       False leaves the decision to the tensors where the model has a rescoring layer
+        Args:
+            given: text, whose sentences and tokens are found; or a list of sentences, each a
+                string, a list of tokens, or an `lpcfg.Sentence` with tags or constraints
+            constraints: (start, end) or (start, end, label), in tokens: the tree must have these
+                constituents; only where there is just one sentence
+            options: those of `lpcfg.ParseOptions`: `k` trees a sentence, the best first, in
+                `.parses`; `objective`; `rescore`
 
-        Where a sentence has no analysis, or only one of its parts, its `.status` and `.reason` say
-        so. What no sentence can have raises `lpcfg.InputError`.
+        Returns:
+            The analyses. Where a sentence has none, or only one of its parts, `.status` and
+            `.reason` say so.
+
+        Raises:
+            lpcfg.InputError: for what no sentence can have, and for a wrong option
 
         >>> (analysis,) = parser.parse([["Anna", "saw", "the", "man", "with", "him", "."]], k=2)
         >>> len(analysis.parses)
@@ -274,7 +265,7 @@ class Parser:
         >>> [one.label for one in analysis.constituents if one.text == "her with him"]
         ['NP']
         """
-        sentences = sentences_of(given)
+        sentences = self.segmenter.sentences_of(given)
         if constraints:
             if len(sentences) != 1:
                 raise InputError(
@@ -283,82 +274,82 @@ class Parser:
                     pointer="/constraints",
                 )
             sentences = [replace(sentences[0], constraints=tuple(map(constraint_of, constraints)))]
-        options = Options(k=k, objective=objective, rescore=rescore)
-        return Analyses(self.analyse(sentences, options))
+        return Analyses(self.predict(sentences, ParseOptions.of(options)))
 
     __call__ = parse
 
-    def analyse(
+    def predict(
         self,
-        sentences: Sequence[Sentence],
-        options: Options = Options(),  # noqa: B008 (frozen)
+        sentences: Iterable[Sentence],
+        options: ParseOptions = ParseOptions(),  # noqa: B008 (frozen)
         stop: Stop | None = None,
-    ) -> list[Analysis]:
-        """Parse sentences as `parse` does, for callers that hold their options as a value.
+    ) -> Iterator[Analysis]:
+        """Parse sentences one after the other, for callers that hold their options as a value.
 
-        An exception is raised only for wrong use: invalid options, tags for another number of
-        tokens, constraints outside the sentence or with a label that the model does not have.
+        Raises:
+            lpcfg.InputError: for tags of another number of tokens, and for constraints outside of
+                the sentence or with a label that the model does not have
         """
         stop = stop or Stop()
-        _check_options(options)
-        return [self.examine(sentence, options, stop).analysis for sentence in sentences]
-
-    def read(
-        self,
-        sentence: Sentence,
-        options: Options = Options(),  # noqa: B008 (frozen)
-        stop: Stop | None = None,
-    ) -> Reading | Analysis:
-        """Find the best derivations of a sentence, for callers that write its JSON and need no
-        trees. Words that brackets cannot hold are the caller's to refuse.
-
-        A sentence that no chart spans is analysed at once. Wrong use raises as `analyse` does.
-        """
-        _check_options(options)
-        stop = stop or Stop()
-        sentence = in_words_of(self.model.lexicon, sentence)
-        found = self._pruned(sentence, stop)
-        if isinstance(found, Analysis):
-            return found
-        return self._reading(sentence, found, options, stop)
-
-    def _reading(
-        self, sentence: Sentence, found: _Charted, options: Options, stop: Stop
-    ) -> Reading:
-        stage, posteriors = found.stage, found.posteriors(rescore=options.rescore)
-        stop.check()
-        calibration = self._calibration(posteriors)
-        answers = Answers(
-            sentence,
-            stage.labels,
-            stage.tree_probability,
-            posteriors,
-            calibration if options.calibrated else None,
-        )
-        return Reading(
-            answers,
-            _distinct(answers, options, stop),
-            self._unusual(found.forms, posteriors.log_probability),
-            partial(SpanTable.of, posteriors, stage.labels, stage.grammar, calibration),
-        )
+        for sentence in sentences:
+            found = self._charted(sentence, stop)
+            if isinstance(found, _Charted):
+                yield self._analysis(found, options, stop)
+            else:
+                yield found
 
     def examine(
         self,
         sentence: Sentence,
-        options: Options = Options(),  # noqa: B008 (frozen)
-        stop: Stop | None = None,
-    ) -> "Examined":
-        """Analyse a sentence, and keep its chart for whoever asks for every span of it."""
-        found = self.read(sentence, options, stop)
-        if isinstance(found, Analysis):
-            return Examined(found, lambda: None)
-        return Examined(found.analysis(), found.table)
+        options: ParseOptions = ParseOptions(),  # noqa: B008 (frozen)
+    ) -> tuple[Analysis, Callable[[], SpanTable] | None]:
+        """Parse a sentence. Return its analysis, and what makes a table of every label over every
+        span; None where no chart spans the words.
+        """
+        found = self._charted(sentence, Stop())
+        if not isinstance(found, _Charted):
+            return found, None
+        posteriors = found.posteriors(rescore=options.rescore)
+        analysis = self._analysis_of(found, posteriors, options, Stop())
+        calibration = self._calibration(posteriors)
+        stage = found.stage
+        return analysis, partial(SpanTable.of, posteriors, stage.labels, stage.grammar, calibration)
+
+    def _analysis(self, found: _Charted, options: ParseOptions, stop: Stop) -> Analysis:
+        return self._analysis_of(found, found.posteriors(rescore=options.rescore), options, stop)
+
+    def _analysis_of(
+        self, found: _Charted, posteriors: Posteriors, options: ParseOptions, stop: Stop
+    ) -> Analysis:
+        """Read the best derivations of a chart, as values that stay when the chart is gone."""
+        stop.check()
+        stage = found.stage
+        answers = Answers(
+            found.sentence,
+            stage.labels,
+            stage.tree_probability,
+            posteriors,
+            self._calibration(posteriors),
+        )
+        derivations = _distinct(answers, options, stop)
+        return Analysis(
+            sentence=found.sentence,
+            status="parsed",
+            reason=None,
+            tokens=answers.tokens(derivations[0]),
+            sign=posteriors.sign,
+            log_probability=posteriors.log_probability,
+            negative=posteriors.negative > 0,
+            clipped_mass=posteriors.clipped_mass,
+            parses=tuple(map(answers.parse, derivations)),
+            unusual=self._unusual(found.forms, posteriors.log_probability),
+        )
 
     def posteriors(self, sentence: Sentence) -> Posteriors | None:
         """Compute the tensors' posteriors; None if the model's own grammar does not span the
         words.
         """
-        found = self._pruned(sentence, Stop())
+        found = self._charted(sentence, Stop())
         if isinstance(found, Analysis) or found.stage is not self._own:
             return None
         return found.posteriors(rescore=False)
@@ -370,7 +361,7 @@ class Parser:
             return model.calibration
         return model.kind_calibrations.get(found.kind, model.rescored_calibration)
 
-    def _pruned(self, sentence: Sentence, stop: Stop) -> _Charted | Analysis:
+    def _charted(self, sentence: Sentence, stop: Stop) -> _Charted | Analysis:
         """Build the chart of the first grammar that spans the sentence, or glue pieces."""
         stop.check()
         if not sentence.tokens:
@@ -394,7 +385,7 @@ class Parser:
             found = stage.prune(emissions, thresholds, limits, tries, stop)
             stop.check()
             if isinstance(found, Pruned):
-                return _Charted(stage, found, forms)
+                return _Charted(sentence, stage, found, forms)
             unfinished = stage, found
             if found.is_full:
                 break
@@ -458,8 +449,8 @@ class Parser:
         >>> [(span.label, span.start, span.end) for span in found.spans]
         [('NP', 0, 2)]
         """
-        sentence = in_words_of(self.model.lexicon, sentence_of(sentence))
-        analysis = self._pruned(sentence, stop or Stop())
+        sentence = self.segmenter.sentence_of(sentence)
+        analysis = self._charted(sentence, stop or Stop())
         if isinstance(analysis, Analysis):
             return Marginals(sentence, "failed", analysis.reason, None, None, 0.0, (), ())
         stage, found = analysis.stage, analysis.posteriors(rescore=rescore)
@@ -502,7 +493,7 @@ class Parser:
         stree = binarize(tree, horizontal=self.model.horizontal)
         chart = tree_chart(own.grammar, stree, self._emissions(sentence))
         whole, stage = None, own
-        if not isinstance(charted := self._pruned(sentence, stop), Analysis):
+        if not isinstance(charted := self._charted(sentence, stop), Analysis):
             stage, whole = charted.stage, charted.posteriors(rescore=rescore)
         log_sentence = whole.log_probability if whole else None
         if isinstance(chart, Missing):
@@ -552,41 +543,36 @@ class Parser:
                 trees.append(Tree(stage.labels.chains[symbol][-1], (), words[word]))
             word += width
         tree = trees[0] if len(trees) == 1 else Tree(FRAGMENT, tuple(trees))
+        leaves = tuple((leaf.label, leaf.word or "") for leaf in tree.leaves())
         return Analysis(
             sentence=sentence,
             status="partial",
             reason="no analysis spans all words: these are the likeliest pieces, side by side",
             tokens=tuple(
-                Token(text, *place, leaf.label, None)
-                for text, place, leaf in zip(
-                    sentence.tokens, places(sentence), tree.leaves(), strict=True
+                Token(text, *place, tag, None)
+                for text, place, (tag, _) in zip(
+                    sentence.tokens, places(sentence), leaves, strict=True
                 )
             ),
             sign=None,
             log_probability=None,
             negative=False,
             clipped_mass=0.0,
-            parses=(Parse(tree, 0.0, None, None, None, constituents_of(tree, sentence)),),
+            parses=(Parse(leaves, constituents_of(tree, sentence), 0.0, None, None, None),),
         )
 
 
-def _check_options(options: Options) -> None:
-    decode.check_objective(options.objective)
-    if options.k < 1:
-        raise InputError(f"expected `k` of at least 1, got {options.k}: raise it", pointer="/k")
-
-
-def _distinct(answers: Answers, options: Options, stop: Stop) -> list[Derivation]:
+def _distinct(answers: Answers, options: ParseOptions, stop: Stop) -> list[Derivation]:
     """Find the best derivations of up to k trees that differ once they are restored."""
     posteriors = answers.posteriors
     objective = options.objective or decode.default_objective(posteriors)
     gain = answers.gains() if objective == "max-spans" else None
     if options.k == 1:
         return [decode.best(posteriors, objective, gain)]
-    chosen: dict[Tree, Derivation] = {}
+    chosen: dict[str, Derivation] = {}
     for derivation in decode.k_best(posteriors, objective, gain):
         stop.check()
-        chosen.setdefault(answers.tree(derivation), derivation)
+        chosen.setdefault(answers.brackets(derivation), derivation)
         if len(chosen) == options.k:
             break
     return list(chosen.values())
@@ -642,23 +628,3 @@ def _limits(constraints: Sequence[Constraint], labels: Labels, n: int) -> Limits
         across_right = (starts > one.start) & (starts < one.end) & (ends > one.end)
         limits.cell[across_left | across_right] = 1
     return limits
-
-
-def _compile_beside() -> None:
-    _second_process.begin(_compile_the_rest)
-
-
-def _compile_the_rest() -> None:
-    """Compile the kernels that look around words, and that prune, rescore and read a chart, for
-    models like the default one.
-    """
-    model = from_bundle(load("en", default_store()))
-    parser = Parser(replace(model, members=(), weights=()))  # whose kernels are compiled elsewhere
-    words, given, coarse = ("the", "cat"), two_words(model.coarse), parser._own.coarse
-    if given is None:
-        return
-    _, _, _, exponent = coarse.look_around(emitted(given))
-    pruned = coarse.pruned(given.chart, Thresholds(), len(words), exponent)
-    if pruned is not None:
-        charted = _Charted(parser._own, pruned, words)
-        parser._reading(Sentence(words), charted, Options(), Stop()).analysis()

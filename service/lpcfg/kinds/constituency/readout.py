@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,17 +19,19 @@ from lpcfg.engine.pruned.decode import Derivation, derivation_log, single_tree
 from lpcfg.engine.pruned.fine import Posteriors
 from lpcfg.grammar.tables import Bools, Doubles, Grammar, Ints, Longs
 from lpcfg.kinds.calibration_map import MonotoneMap
-from lpcfg.kinds.constituency.results import Analysis, Cell, Constituent, Parse, SpanMarginal, Token
+from lpcfg.kinds.constituency.results import (
+    Cell,
+    Constituent,
+    Parse,
+    SpanMarginal,
+    Token,
+    brackets_of,
+)
 from lpcfg.kinds.sentences import Sentence
 from lpcfg.trees.binarize import split_chain
 from lpcfg.trees.tree import Tree
 
-T = TypeVar("T")
 Place = tuple[int | None, int | None]
-TokenRow = tuple[str, int | None, int | None, str | None, float | None]
-"""The fields of a Token."""
-ConstituentRow = tuple[str, int, int, int | None, int | None, float | None]
-"""The fields of a Constituent but for its text."""
 _TINY = 1e-300
 ROUNDING = 2e-4
 """The error of log p(x) in float32: five times the largest on 24 sentences of gum/dev."""
@@ -108,26 +110,13 @@ class Labels:
     def trees(
         self, chart: kernels.Chart, items: Sequence[int] | Ints, words: Sequence[str]
     ) -> tuple[Tree, ...]:
-        """Build the trees of items in pre-order.
+        """Build the trees of items in pre-order: unfold chains, splice out intermediate symbols.
 
         There are several trees if the topmost symbol is itself intermediate.
         """
-        return self.unfolded(chart, items, words, _leaf, Tree)
-
-    def unfolded(
-        self,
-        chart: kernels.Chart,
-        items: Sequence[int] | Ints,
-        words: Sequence[str],
-        leaf: Callable[[str, str], T],
-        node: Callable[[str, tuple[T, ...]], T],
-    ) -> tuple[T, ...]:
-        """Unfold chains and splice out intermediate symbols: make something of each tag and its
-        word, and of each label and what was made below it.
-        """
         at = np.asarray(items)
         left = iter(reversed(words))
-        done: list[tuple[T, ...]] = []
+        done: list[tuple[Tree, ...]] = []
         for symbol, is_word in zip(
             reversed(chart.symbol[at].tolist()),
             reversed((chart.entry[at] >= 0).tolist()),
@@ -135,26 +124,14 @@ class Labels:
         ):
             chain = self.chains[symbol]
             if is_word:
-                made: tuple[T, ...] = (leaf(chain[-1], next(left)),)
+                made: tuple[Tree, ...] = (Tree(chain[-1], (), next(left)),)
                 chain = chain[:-1]
             else:
                 made = done.pop() + done.pop()
             for label in reversed(chain):
-                made = (node(label, made),)
+                made = (Tree(label, made),)
             done.append(made)
         return done[0]
-
-
-def _leaf(tag: str, word: str) -> Tree:
-    return Tree(tag, (), word)
-
-
-def _leaf_line(tag: str, word: str) -> str:
-    return f"({tag} {word})"
-
-
-def _line(label: str, children: tuple[str, ...]) -> str:
-    return f"({label} {' '.join(children)})"
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,24 +144,19 @@ class Answers:
     posteriors: Posteriors
     calibration: MonotoneMap | None
 
-    def tree(self, derivation: Derivation) -> Tree:
-        """Build the derivation's tree."""
-        words = as_words(self.sentence)
-        return self.labels.trees(self.posteriors.pruned.chart, derivation.items, words)[0]
-
-    def line(self, derivation: Derivation) -> str:
-        """Write the derivation's tree in brackets, without building or checking it."""
-        words, chart = as_words(self.sentence), self.posteriors.pruned.chart
-        return self.labels.unfolded(chart, derivation.items, words, _leaf_line, _line)[0]
-
     def parse(self, derivation: Derivation) -> Parse:
-        """Build the parse: tree, log p(tree), and the probability of every constituent."""
-        measures, extents = self.measures(derivation), Extents.of(self.sentence)
-        constituents = tuple(
-            Constituent(*row[:-1], extents.over(row[1], row[2]), row[-1])
-            for row in self.constituent_rows(derivation)
-        )
-        return Parse(self.tree(derivation), *measures, constituents)
+        """Read the derivation: its tree, log p(tree), and the probability of every constituent."""
+        measures = self.measures(derivation)
+        return Parse(self.leaves(derivation), self.constituents(derivation), *measures)
+
+    def leaves(self, derivation: Derivation) -> tuple[tuple[str, str], ...]:
+        """Return the derivation's tags, each with its word."""
+        tags = (token.tag or "" for token in self.tokens(derivation))
+        return tuple(zip(tags, as_words(self.sentence), strict=True))
+
+    def brackets(self, derivation: Derivation) -> str:
+        """Write the derivation's tree."""
+        return brackets_of(self.constituents(derivation), self.leaves(derivation))
 
     def measures(self, derivation: Derivation) -> tuple[float, int, float | None, float | None]:
         """Return score, sign, log p(tree) and p(tree | sentence)."""
@@ -194,10 +166,6 @@ class Answers:
 
     def tokens(self, derivation: Derivation) -> tuple[Token, ...]:
         """Return the sentence's tokens with the derivation's tags."""
-        return tuple(map(Token._make, self.token_rows(derivation)))
-
-    def token_rows(self, derivation: Derivation) -> list[TokenRow]:
-        """Return the same as plain rows."""
         chart, (begin, share, _) = self.posteriors.pruned.chart, self._shares
         items = derivation.items
         items = items[chart.entry[items] >= 0]
@@ -207,8 +175,8 @@ class Answers:
         votes = np.bincount(chart.start[leaves], self.posteriors.item[leaves], len(items))
         shares = share[last] / np.maximum(votes, _TINY)
         chains = self.labels.chains
-        return [
-            (text, start, end, chains[symbol][-1], share)
+        return tuple(
+            Token(text, start, end, chains[symbol][-1], share)
             for text, (start, end), symbol, share in zip(
                 self.sentence.tokens,
                 places(self.sentence),
@@ -216,9 +184,9 @@ class Answers:
                 np.minimum(shares, 1.0).tolist(),
                 strict=True,
             )
-        ]
+        )
 
-    def constituent_rows(self, derivation: Derivation) -> list[ConstituentRow]:
+    def constituents(self, derivation: Derivation) -> tuple[Constituent, ...]:
         """Return the constituents of the derivation's tree in pre-order."""
         chart, (begin, share, _) = self.posteriors.pruned.chart, self._shares
         items = derivation.items
@@ -228,8 +196,17 @@ class Answers:
         rows = np.repeat(begin[items] + sizes - np.cumsum(sizes), sizes) + np.arange(sizes.sum())
         shares = iter(self.calibrated(share[rows]).tolist())
         given, chains = places(self.sentence), self.labels.chains
-        return [
-            (label, start, end, given[start][0], given[end - 1][1], next(shares))
+        over = Extents.of(self.sentence).over
+        return tuple(
+            Constituent(
+                label,
+                start,
+                end,
+                given[start][0],
+                given[end - 1][1],
+                over(start, end),
+                next(shares),
+            )
             for symbol, start, end, size in zip(
                 chart.symbol[items].tolist(),
                 chart.start[items].tolist(),
@@ -238,7 +215,7 @@ class Answers:
                 strict=True,
             )
             for label in chains[symbol][:size]
-        ]
+        )
 
     @cached_property
     def _shares(self) -> tuple[Longs, Doubles, Doubles]:
@@ -273,35 +250,6 @@ class Answers:
         pruned = self.posteriors.pruned
         sign, log = self.probability(single_tree(pruned.chart, derivation.items, derivation.edges))
         return sign, log + pruned.taken_out
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class Reading:
-    """The best derivations of one sentence, from which an Analysis is made, or JSON without one.
-
-    `table` makes every label over every span.
-    """
-
-    answers: Answers
-    derivations: Sequence[Derivation]
-    unusual: float | None
-    table: Callable[[], "SpanTable"]
-
-    def analysis(self) -> Analysis:
-        """Make values of it that stay when the chart is gone."""
-        answers, found = self.answers, self.answers.posteriors
-        return Analysis(
-            sentence=answers.sentence,
-            status="parsed",
-            reason=None,
-            tokens=answers.tokens(self.derivations[0]),
-            sign=found.sign,
-            log_probability=found.log_probability,
-            negative=found.negative > 0,
-            clipped_mass=found.clipped_mass,
-            parses=tuple(map(answers.parse, self.derivations)),
-            unusual=self.unusual,
-        )
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,29 +5,18 @@ count code points of their text (None without a text). Probabilities are in [0, 
 if the model is; logs are natural.
 """
 
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from html import escape
+from operator import itemgetter
 from typing import Literal, NamedTuple
 
 from lpcfg.kinds.sentences import Sentence
 from lpcfg.trees.tree import Tree
 
 Status = Literal["parsed", "partial", "failed"]
-
-
-@dataclass(frozen=True, slots=True)
-class Options:
-    """Options of parsing: `k` trees under an objective, with calibrated or raw probabilities.
-
-    Without an objective, `engine.pruned.decode` says which one is taken.
-
-    `rescore` lets the model's rescoring layer decide, if it has one; otherwise the tensors do.
-    """
-
-    k: int = 1
-    objective: str | None = None
-    calibrated: bool = True
-    rescore: bool = True
 
 
 class Token(NamedTuple):
@@ -52,21 +41,72 @@ class Constituent(NamedTuple):
     probability: float | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Parse:
     """A tree, its score under the objective, log p(tree) with its sign, and p(tree | sentence).
 
     `probability` is p(tree | sentence); None where the estimates of the two differ in sign or the
     tree's is the larger one, since their ratio is no probability then. Constituents are those of
-    the tree, in pre-order, without the tags of words.
+    the tree, in pre-order, without the tags of words; `leaves` are its tags and words.
     """
 
-    tree: Tree
+    leaves: tuple[tuple[str, str], ...]
+    constituents: tuple[Constituent, ...]
     score: float
     sign: int | None
     log_probability: float | None
     probability: float | None
-    constituents: tuple[Constituent, ...]
+
+    @cached_property
+    def tree(self) -> Tree:
+        """The tree, made when it is asked for: to make it takes longer than to write it."""
+        return tree_of(self.constituents, self.leaves)
+
+    @cached_property
+    def brackets(self) -> str:
+        """The tree in Penn brackets."""
+        return brackets_of(self.constituents, self.leaves)
+
+
+def brackets_of(constituents: Iterable[Constituent], leaves: Sequence[tuple[str, str]]) -> str:
+    """Write the tree of constituents in pre-order and of tags with words, without checking it."""
+    written: list[str] = []
+    ends: list[int] = []
+    word = 0
+    for one in constituents:
+        word = _write_words(written, ends, leaves, word, one.start)
+        written.append(f" ({one.label}")
+        ends.append(one.end)
+    _write_words(written, ends, leaves, word, len(leaves))
+    return "".join(written)[1:]
+
+
+def _write_words(
+    written: list[str],
+    ends: list[int],
+    leaves: Sequence[tuple[str, str]],
+    word: int,
+    until: int,
+) -> int:
+    """Write the words before `until`, and close the constituents that end there."""
+    for tag, form in leaves[word:until]:
+        written.append(f" ({tag} {form})")
+        word += 1
+        while ends and ends[-1] == word:
+            written.append(")")
+            ends.pop()
+    return until
+
+
+def tree_of(constituents: Sequence[Constituent], leaves: Sequence[tuple[str, str]]) -> Tree:
+    """Make the tree of constituents in pre-order, and of tags with words."""
+    done = [(Tree(tag, (), word), place) for place, (tag, word) in enumerate(leaves)]
+    for one in reversed(constituents):
+        below = bisect_left(done, one.start, key=itemgetter(1))
+        above = bisect_left(done, one.end, key=itemgetter(1))
+        children = tuple(tree for tree, _ in done[below:above])
+        done[below:above] = [(Tree(one.label, children), one.start)]
+    return done[0][0]
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -106,7 +146,7 @@ class Analysis:
         return self.parses[0].constituents if self.parses else ()
 
     def __str__(self) -> str:
-        return f"{self.status}: {self.reason}" if self.tree is None else str(self.tree)
+        return self.parses[0].brackets if self.parses else f"{self.status}: {self.reason}"
 
     def __repr__(self) -> str:
         return f"<{self}>"

@@ -20,7 +20,7 @@ from typing import Any
 from lpcfg.base.errors import InputError
 from lpcfg.kinds.constituency.predict import Parser
 from lpcfg.kinds.constituency.results import Analysis
-from lpcfg.kinds.sentences import sentences_in
+from lpcfg.kinds.sentences import ENGLISH
 
 Found = frozenset[tuple[str, str]]
 """(label, its tokens with blanks between) of all constituents and tags of a text."""
@@ -185,7 +185,7 @@ def run_suite(parser: Parser, cases: Iterable[Case]) -> SuiteScores:
 
 
 def _outcome(parser: Parser, case: Case) -> Outcome:
-    analyses = parser.parse(list(sentences_in(case.text)))
+    analyses = parser.parse(list(ENGLISH.sentences(case.text)))
     found = frozenset(pair for analysis in analyses for pair in _found(analysis))
     tokens = " || ".join(" ".join(t.text for t in analysis.tokens) for analysis in analyses)
     failed = tuple(demand for demand in case.demands if not demand.holds(found, tokens))

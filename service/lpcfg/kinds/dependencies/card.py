@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from lpcfg.kinds.dependencies.arcs import Arcs
+from lpcfg.kinds.dependencies.evaluate import measure
 from lpcfg.kinds.dependencies.model import DependencyModel, from_bundle, to_bundle
 from lpcfg.kinds.dependencies.predict import DependencyParser
-from lpcfg.kinds.dependencies.train import Config, Measured, Report, measure
+from lpcfg.kinds.dependencies.train import Config, Report
 from lpcfg.store.versions import Reference
 from lpcfg.store.versions import publish as publish_bundle
 
@@ -33,18 +34,12 @@ def publish(
         "config": asdict(config),
         "learned_from": asdict(report),
         "sharpness": model.sharpness,
-        "dev": {file: _facts(one) for file, one in measured.items()},
+        "dev": {file: one.as_json() for file, one in measured.items()},
     }
     if model.spectral is not None:
         facts["conditions"] = model.spectral.operators.conditions
     bundle = to_bundle(model, facts=facts, card=_card(name, facts, report))
     return publish_bundle(store, name, bundle), facts
-
-
-def _facts(one: Measured) -> dict[str, object]:
-    rest = asdict(one)
-    del rest["scores"]
-    return {**one.scores.as_json(), **rest}
 
 
 def _card(name: str, facts: Mapping[str, Any], report: Report) -> str:

@@ -4,6 +4,7 @@ The tree served has the largest sum of arcs' posteriors (minimum risk): on avera
 right heads. Relations and tags are the likeliest of every word, given the tree.
 """
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,8 +29,8 @@ from lpcfg.kinds.dependencies.network import (
     log_shares,
     relation_hidden,
 )
-from lpcfg.kinds.sentences import Given, Sentence, sentences_of
-from lpcfg.store.versions import Reference, load
+from lpcfg.kinds.sentences import ENGLISH, Given, Sentence
+from lpcfg.store.versions import Reference, Stored, load
 
 TOGETHER = 16
 """Sentences that go through the network's layers at once; more are no faster."""
@@ -61,15 +62,30 @@ class ParsedArcs:
 
     Element m − 1 belongs to word m. `head_probabilities` is of its head, `probabilities` of its
     head and relation together, `tag_probabilities` of its tag. `log_probability` is log p(tree |
-    sentence). Printed, it is CoNLL-U.
+    sentence). A sentence without words has failed. Printed, it is CoNLL-U.
     """
 
+    sentence: Sentence
     arcs: Arcs
     head_probabilities: tuple[float, ...]
     probabilities: tuple[float, ...]
     tag_probabilities: tuple[float, ...]
     log_probability: float
-    text: str | None = None
+
+    @classmethod
+    def failed(cls, sentence: Sentence) -> "ParsedArcs":
+        """Make the answer to a sentence without words."""
+        return cls(sentence, Arcs((), (), ()), (), (), (), -math.inf)
+
+    @property
+    def status(self) -> str:
+        """`parsed` or `failed`."""
+        return "parsed" if self.arcs.words else "failed"
+
+    @property
+    def reason(self) -> str | None:
+        """Why there is no tree, where there is none."""
+        return None if self.arcs.words else "the sentence has no words"
 
     @property
     def tokens(self) -> tuple[Attached, ...]:
@@ -88,9 +104,9 @@ class ParsedArcs:
             )
         return tuple(found)
 
-    def conllu(self) -> conllu.Sentence:
+    def conllu(self, comments: Sequence[str] = ()) -> conllu.Sentence:
         """Return the tree as a sentence of CoNLL-U; MISC says how sure head and relation are."""
-        plain = conllu.sentence_of(self.arcs, self.text)
+        plain = conllu.sentence_of(self.arcs, self.sentence.text, comments)
         rows = []
         for row, probability in zip(plain.rows, self.probabilities, strict=True):
             misc = [] if row[conllu.MISC] == "_" else [row[conllu.MISC]]
@@ -120,7 +136,11 @@ class DependencyParser:
     @classmethod
     def load(cls, reference: str, store: str | Path) -> "DependencyParser":
         """Return the parser of a stored model: NAME, NAME@VERSION, or a path."""
-        stored = load(reference, store)
+        return cls.of(load(reference, store))
+
+    @classmethod
+    def of(cls, stored: Stored) -> "DependencyParser":
+        """Return the parser of a stored model."""
         return cls(from_bundle(stored), stored.reference)
 
     def __call__(self, given: Given) -> list[ParsedArcs]:
@@ -133,11 +153,26 @@ class DependencyParser:
         Text is cut into sentences and tokens; a list has a string, a list of tokens or an
         `lpcfg.Sentence` for each sentence. Tags and constraints are refused: the model uses none.
         """
-        sentences = sentences_of(given)
+        sentences = ENGLISH.sentences_of(given)
         for number, sentence in enumerate(sentences):
             check_plain(sentence, f"/sentences/{number}")
-        found = self._computed([one.tokens for one in sentences], stop)
-        return [self._read_out(one, parts) for one, parts in zip(sentences, found, strict=True)]
+            if not sentence.tokens:
+                raise InputError(
+                    f"expected at least one word, got none in sentence {number + 1}: "
+                    "leave empty sentences out"
+                )
+        return list(self.predict(sentences, stop))
+
+    def predict(
+        self, sentences: Sequence[Sentence], stop: Stop | None = None
+    ) -> Iterator[ParsedArcs]:
+        """Parse sentences, in order; one without words has failed."""
+        computed = self._computed([one.tokens for one in sentences if one.tokens], stop)
+        for sentence in sentences:
+            if sentence.tokens:
+                yield self._read_out(sentence, next(computed))
+            else:
+                yield ParsedArcs.failed(sentence)
 
     def arc_scores(self, sentences: Sequence[Sequence[str]]) -> list[Doubles]:
         """Compute the scores of all arcs of every sentence: log p(tree | sentence) is their sum
@@ -174,12 +209,6 @@ class DependencyParser:
     def _computed(
         self, sentences: Sequence[Sequence[str]], stop: Stop | None
     ) -> Iterator["_Computed"]:
-        for number, words in enumerate(sentences):
-            if not words:
-                raise InputError(
-                    f"expected at least one word, got none in sentence {number + 1}: "
-                    "leave empty sentences out"
-                )
         for start in range(0, len(sentences), TOGETHER):
             some = sentences[start : start + TOGETHER]
             batch = batch_of([self.model.inputs.rows(words) for words in some])
@@ -217,12 +246,12 @@ class DependencyParser:
             tuple(sentence.offsets or ()),
         )
         return ParsedArcs(
+            sentence,
             arcs,
             tuple(of_head.tolist()),
             tuple((of_head * of_label).tolist()),
             tuple(of_tag.max(axis=1).tolist()),
             _log_share(found.score, heads, log_z),
-            sentence.text,
         )
 
     def _relations(self, found: "_Computed", heads: Longs) -> tuple[tuple[str, ...], Doubles]:
@@ -257,7 +286,7 @@ def _log_share(score: Doubles, heads: Longs, log_z: float) -> float:
     return min(float(total - log_z), 0.0)
 
 
-def check_plain(sentence: Sentence, pointer: str) -> None:
+def check_plain(sentence: Sentence, pointer: str = "") -> None:
     """Raise InputError for a sentence with tags or constraints, which dependency models ignore.
 
     `pointer` is the place of the sentence in the request.

@@ -1,7 +1,7 @@
 """Learn a dependency model from CoNLL-U files, and measure it."""
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 
@@ -11,12 +11,11 @@ from threadpoolctl import threadpool_limits
 from lpcfg.base.errors import TrainingError
 from lpcfg.kinds.dependencies import conllu, eisner, learning, spectral
 from lpcfg.kinds.dependencies.arcs import Arcs, projectivized
-from lpcfg.kinds.dependencies.evaluate import Scores, calibration_error, evaluate
 from lpcfg.kinds.dependencies.inputs import Inputs
 from lpcfg.kinds.dependencies.learning import Example, Settings
 from lpcfg.kinds.dependencies.model import DependencyModel, SpectralTrees
 from lpcfg.kinds.dependencies.network import Parameters
-from lpcfg.kinds.dependencies.predict import DependencyParser, ParsedArcs
+from lpcfg.kinds.dependencies.predict import DependencyParser
 from lpcfg.kinds.dependencies.vocabulary import Vocabulary
 from lpcfg.words.cca import Options as WordOptions
 from lpcfg.words.cca import learn as learn_words
@@ -177,41 +176,6 @@ def _spectral(gold: Sequence[Arcs]) -> SpectralTrees | None:
     except TrainingError:
         return None
     return SpectralTrees(vocabulary, spectral.Operators.estimated(examples, learned))
-
-
-@dataclass(frozen=True)
-class Measured:
-    """The scores of a parser on gold trees."""
-
-    scores: Scores
-    calibration_error: float
-    relation_calibration_error: float
-    sentences_per_second: float
-
-
-def measure(parser: DependencyParser, gold: Iterable[Arcs]) -> Measured:
-    """Parse the words of gold trees, from tokens alone, and compare; seconds are of the CPU."""
-    gold = list(gold)
-    parser.parse([arcs.words for arcs in gold[:4]])  # compiled before the clock starts
-    started = time.process_time()
-    found = parser.parse([arcs.words for arcs in gold])
-    seconds = time.process_time() - started
-    right = _right(gold, found, relations=False)
-    both = _right(gold, found, relations=True)
-    return Measured(
-        evaluate(gold, [one.arcs for one in found]),
-        calibration_error([p for one in found for p in one.head_probabilities], right),
-        calibration_error([p for one in found for p in one.probabilities], both),
-        len(gold) / max(seconds, 1e-9),
-    )
-
-
-def _right(gold: Sequence[Arcs], found: Sequence[ParsedArcs], *, relations: bool) -> list[bool]:
-    return [
-        head == one.heads[m] and (not relations or other.arcs.labels[m] == one.labels[m])
-        for one, other in zip(gold, found, strict=True)
-        for m, head in enumerate(other.arcs.heads)
-    ]
 
 
 class _Clock:

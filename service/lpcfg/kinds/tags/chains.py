@@ -15,7 +15,9 @@ Estimators do not hold h = h' fast; every C they return is scored as it is.
 from collections.abc import Sequence
 
 from lpcfg.base.errors import InputError
+from lpcfg.text.files import Source
 from lpcfg.trees.binarize import escape
+from lpcfg.trees.style import read_normalized
 from lpcfg.trees.tree import Tree
 
 REST = "/>"
@@ -23,6 +25,12 @@ REST = "/>"
 
 Tagged = tuple[Sequence[str], Sequence[str]]
 """The words of a sentence and their tags."""
+
+
+def read(sources: Source | Sequence[Source]) -> list[Tagged]:
+    """Read the words and tags of treebanks' trees."""
+    leaves = (tree.leaves() for tree in read_normalized(sources))
+    return [([leaf.word or "" for leaf in one], [leaf.label for leaf in one]) for one in leaves]
 
 
 def chain(words: Sequence[str], tags: Sequence[str]) -> Tree:

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from lpcfg.base.errors import InputError
@@ -30,9 +30,40 @@ class TagScores:
     negative: float
     alone: float
     words_per_cpu_second: float
+    right: tuple[tuple[int, int], ...] = field(default=(), repr=False)
+    """Right tags, and words, of each sentence."""
+
+    measure = "tags right"
+    shown = (
+        ("tags right", "accuracy", 2),
+        ("whole sentences", "exact_match", 2),
+        ("calibration error", "calibration_error", 4),
+        ("words a CPU second", "words_per_cpu_second", 0),
+    )
 
     def as_json(self) -> dict[str, Any]:
-        return asdict(self)
+        """Return what `lpcfg evaluate --json` prints."""
+        figures = asdict(self)
+        del figures["right"]
+        return figures
+
+    def counts(self) -> list[tuple[float, float]]:
+        """Return right tags, and twice the words, of every sentence."""
+        return [(right, 2 * words) for right, words in self.right]
+
+    def text(self) -> str:
+        """Write the scores as lines."""
+        unknown = self.unknown_accuracy
+        rows = (
+            ("sentences, words", f"{self.sentences}, {self.words}"),
+            ("tags right", f"{self.accuracy:.2f} %"),
+            ("of unknown words", "-" if unknown is None else f"{unknown:.2f} %"),
+            ("whole sentences right", f"{self.exact_match:.2f} %"),
+            ("calibration error", f"{self.calibration_error:.4f}"),
+            ("words a CPU second", f"{self.words_per_cpu_second:.0f}"),
+        )
+        width = max(len(name) for name, _ in rows)
+        return "\n".join(f"{name:{width}}  {value}" for name, value in rows)
 
 
 def evaluate(tagger: SequenceTagger, gold: Sequence[Tagged]) -> TagScores:
@@ -64,9 +95,10 @@ def evaluate(tagger: SequenceTagger, gold: Sequence[Tagged]) -> TagScores:
         unknown_accuracy=_percent(unknown) if unknown else None,
         exact_match=_percent([all(one) for one in right]),
         calibration_error=calibration(stated, flat).error,
-        negative=_percent([one.sign < 0 for one in found]),
+        negative=_percent([(one.sign or 0) < 0 for one in found]),
         alone=_percent([one.sign == 0 for one in found]),
         words_per_cpu_second=len(flat) / max(seconds, 1e-9),
+        right=tuple((sum(one), len(one)) for one in right),
     )
 
 

@@ -4,21 +4,34 @@ Spectral estimates may be negative. As in parsing (NAACL 3.3), a tag's vote is t
 posterior, and its probability is its share of the votes.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
+from lpcfg.base.cancel import Stop
 from lpcfg.base.errors import InputError
 from lpcfg.grammar.lexicon import Emitter
 from lpcfg.grammar.tables import Doubles, Emissions
 from lpcfg.kinds.constituency.model import Model
-from lpcfg.kinds.sentences import Sentence
+from lpcfg.kinds.sentences import Given, Segmenter, Sentence
 from lpcfg.kinds.tags.kernel import Posteriors, chains_of, forward_backward
 from lpcfg.kinds.tags.model import from_bundle
-from lpcfg.store.versions import Reference, load
+from lpcfg.store.versions import Reference, Stored, load
 from lpcfg.text.tokenize import penn_forms
+
+
+class TaggedToken(NamedTuple):
+    """A word with its place in the text, its tag, and the tag's probability."""
+
+    text: str
+    start: int | None
+    end: int | None
+    tag: str
+    probability: float
 
 
 @dataclass(frozen=True)
@@ -27,12 +40,34 @@ class Tags:
 
     `log_probability` and `sign` are those of p(sentence); None and 0 where no sequence of tags has
     been seen, so that every word was tagged by itself. With a tag model, p(sentence) is a score.
+    A sentence without words has failed.
     """
 
+    sentence: Sentence
     tags: tuple[str, ...]
     probabilities: tuple[float, ...]
     log_probability: float | None
-    sign: int
+    sign: int | None
+
+    @property
+    def status(self) -> str:
+        """`tagged` or `failed`."""
+        return "tagged" if self.tags else "failed"
+
+    @property
+    def reason(self) -> str | None:
+        """Why there are no tags, where there are none."""
+        return None if self.tags else "the sentence has no words"
+
+    @property
+    def tokens(self) -> tuple[TaggedToken, ...]:
+        """The words in order, each with its tag and the tag's probability."""
+        places = self.sentence.offsets or [(None, None)] * len(self.tags)
+        rows = zip(self.sentence.tokens, places, self.tags, self.probabilities, strict=True)
+        return tuple(TaggedToken(text, *place, tag, p) for text, place, tag, p in rows)
+
+    def __str__(self) -> str:
+        return " ".join(f"{token.text}/{token.tag}" for token in self.tokens)
 
 
 class SequenceTagger:
@@ -47,8 +82,28 @@ class SequenceTagger:
     @classmethod
     def load(cls, reference: str, store: str | Path) -> "SequenceTagger":
         """Return the tagger of a stored model: NAME, NAME@VERSION, or a path."""
-        stored = load(reference, store)
+        return cls.of(load(reference, store))
+
+    @classmethod
+    def of(cls, stored: Stored) -> "SequenceTagger":
+        """Return the tagger of a stored model."""
         return cls(from_bundle(stored), stored.reference)
+
+    @cached_property
+    def segmenter(self) -> Segmenter:
+        """The segmenter of the model's language."""
+        return Segmenter(self.model.lexicon.language, self.model.lexicon.multiwords)
+
+    def __call__(self, given: Given) -> list[Tags]:
+        """Tag text of any number of sentences, or sentences one by one."""
+        return list(self.predict(self.segmenter.sentences_of(given)))
+
+    def predict(self, sentences: Iterable[Sentence], stop: Stop | None = None) -> Iterator[Tags]:
+        """Tag sentences, in order; one without words has failed."""
+        for sentence in sentences:
+            if stop is not None:
+                stop.check()
+            yield self.tag(sentence) if sentence.tokens else Tags(sentence, (), (), None, None)
 
     @property
     def tags(self) -> tuple[str, ...]:
@@ -66,6 +121,7 @@ class SequenceTagger:
         shares, found = self.shares(forms, given)
         best = shares.argmax(axis=1)
         return Tags(
+            sentence,
             tuple(self.tags[t] for t in best),
             tuple(shares.max(axis=1).tolist()),
             found.log if found.sign else None,

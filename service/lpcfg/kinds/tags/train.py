@@ -7,7 +7,7 @@ from typing import Any
 
 from lpcfg.base.errors import TrainingError
 from lpcfg.kinds.constituency.model import Model
-from lpcfg.kinds.tags.chains import Tagged, chain
+from lpcfg.kinds.tags.chains import Tagged, chain, read
 from lpcfg.kinds.tags.evaluate import TagScores, evaluate
 from lpcfg.kinds.tags.model import from_bundle, to_bundle
 from lpcfg.kinds.tags.predict import SequenceTagger
@@ -22,7 +22,6 @@ from lpcfg.training.data.treebank import forest_of, lexicon_of
 from lpcfg.training.estimators import pcfg as counts
 from lpcfg.training.estimators.registry import Job, estimator
 from lpcfg.training.stages import Progress, Stages, silent
-from lpcfg.trees.style import read_normalized
 
 TEMPLATES = (
     "inside:rule",
@@ -60,12 +59,6 @@ def estimator_of(name: str, **settings: object) -> Member:
     """Choose an estimator, with the templates of tagging where it has features."""
     known = {one.name for one in fields(estimator(name).settings)}
     return member(name, **({"templates": TEMPLATES} if "templates" in known else {}), **settings)
-
-
-def read(sources: Source | Sequence[Source]) -> list[Tagged]:
-    """Read the words and tags of treebanks' trees."""
-    leaves = (tree.leaves() for tree in read_normalized(sources))
-    return [([leaf.word or "" for leaf in one], [leaf.label for leaf in one]) for one in leaves]
 
 
 def learn(

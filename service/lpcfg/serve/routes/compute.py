@@ -9,7 +9,7 @@ from starlette.responses import Response
 from lpcfg.base.cancel import Stop
 from lpcfg.base.errors import InputError, LimitError, TreebankError
 from lpcfg.kinds.constituency.answer import marginals_json, tree_probability_json
-from lpcfg.kinds.constituency.results import Options
+from lpcfg.kinds.constituency.options import ParseOptions
 from lpcfg.kinds.sentences import Sentence
 from lpcfg.protocol.schemas import (
     BatchLine,
@@ -66,7 +66,7 @@ async def parse(body: ParseRequest, request: Request, service: TheService) -> Re
     settings, served, stop = service.settings, service.models.named(body.model), service.stop()
     check_parses(body.k, settings)
     admit_sentences(service, request, body.text, body.sentences)
-    options = Options(k=body.k, objective=body.objective, rescore=body.rescore)
+    options = ParseOptions(k=body.k, objective=body.objective, rescore=body.rescore)
 
     def prepare() -> list[Task[Answer]]:
         sentences = inputs.sentences_of(body.text, body.sentences, settings, stop)
@@ -222,7 +222,7 @@ async def batch(
     with located("#query"):
         check_parses(asked.k, service.settings)
         served = service.models.named(asked.model)
-    options = Options(k=asked.k, objective=asked.objective, rescore=asked.rescore)
+    options = ParseOptions(k=asked.k, objective=asked.objective, rescore=asked.rescore)
 
     def task_of(sentence: Sentence, stop: Stop) -> Task[Answer]:
         return parse_task(service.cache, served, sentence, options, stop, "")

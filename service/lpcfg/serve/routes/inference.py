@@ -16,7 +16,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from lpcfg.base.errors import InputError
-from lpcfg.kinds.constituency.results import Options
+from lpcfg.kinds.constituency.options import ParseOptions
 from lpcfg.protocol.schemas import (
     InferRequest,
     InferResponse,
@@ -122,7 +122,7 @@ async def infer(
 
     def prepare() -> list[Task[Answer]]:
         sentences = inputs.sentences_of(None, texts, settings, stop)
-        options = Options(k=1)
+        options = ParseOptions(k=1)
         tasks = (
             parse_task(service.cache, served, one, options, stop, f"/inputs/0/data/{number}")
             for number, one in enumerate(sentences)

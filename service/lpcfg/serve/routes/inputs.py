@@ -8,11 +8,10 @@ import numpy as np
 from lpcfg.base.cancel import Stop
 from lpcfg.base.errors import InputError, LimitError
 from lpcfg.kinds.sentences import (
+    ENGLISH,
     Constraint,
     Sentence,
-    sentence_from_text,
     sentence_from_tokens,
-    sentences_in,
 )
 from lpcfg.protocol.schemas import TokensInput, counted
 from lpcfg.serve.http.limits import check_count, check_length
@@ -35,7 +34,7 @@ def sentences_of(
         ]
     found = []
     # Sentence by sentence: the first that is too long, or too many, ends it, and so does `stop`.
-    for one in sentences_in(text or ""):
+    for one in ENGLISH.sentences(text or ""):
         stop.check()
         found.append(one)
         check_count("sentences", len(found), settings.max_sentences, "/text")
@@ -47,7 +46,7 @@ def sentence_of(given: AnyInput, settings: Settings, pointer: str) -> Sentence:
     """Build one sentence, given as text or as tokens."""
     if isinstance(given, str):
         # Enough of them to say how many there are, but not 200,000 of a megabyte.
-        sentence = sentence_from_text(given, 10 * settings.max_tokens)
+        sentence = ENGLISH.sentence(given, 10 * settings.max_tokens)
         check_length(len(sentence.tokens), settings, pointer)
         return sentence
     check_length(len(given.tokens), settings, f"{pointer}/tokens")

@@ -18,7 +18,7 @@ import structlog
 
 from lpcfg.base.cancel import Stop
 from lpcfg.base.errors import InputError, LpcfgError
-from lpcfg.kinds.constituency.results import Options
+from lpcfg.kinds.constituency.options import ParseOptions
 from lpcfg.kinds.sentences import Sentence
 from lpcfg.serve.http.keys import Key
 from lpcfg.serve.http.record import Record
@@ -120,7 +120,7 @@ class Runner:
         key = None if self._service.keys is None else self._key(name)
         record = Record.of("JOB", [(b"traceparent", job.facts.trace.encode())])
         record.client, record.key, record.endpoint = job.facts.client, name, JOBS
-        options = Options(**asked)
+        options = ParseOptions(**asked)
 
         def task_of(sentence: Sentence, stop: Stop) -> Task[Answer]:
             return parse_task(self._service.cache, served, sentence, options, stop, "")

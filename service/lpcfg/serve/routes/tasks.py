@@ -13,7 +13,7 @@ from starlette.responses import Response
 from lpcfg.base.cancel import Stop
 from lpcfg.base.errors import InputError, LimitError
 from lpcfg.kinds.constituency.answer import analysis_json
-from lpcfg.kinds.constituency.results import Options
+from lpcfg.kinds.constituency.options import ParseOptions
 from lpcfg.kinds.sentences import Sentence
 from lpcfg.serve.routes.inputs import check_tags, without_id
 from lpcfg.serve.scheduling.admission import cost_of_tokens
@@ -33,7 +33,12 @@ class Answer:
 
 
 def parse_task(
-    cache: Cache, served: Served, sentence: Sentence, options: Options, stop: Stop, pointer: str
+    cache: Cache,
+    served: Served,
+    sentence: Sentence,
+    options: ParseOptions,
+    stop: Stop,
+    pointer: str,
 ) -> Task[Answer]:
     """Create the task that parses a sentence into JSON.
 
@@ -51,7 +56,7 @@ def parse_task(
         with located(pointer):
             check_tags(sentence, served.facts.tags)
             with phase("parse"):
-                found = served.parser.read(sentence, options, stop)
+                (found,) = served.parser.predict([sentence], options, stop)
         with phase("encode"):
             answer = analysis_json(found)
             del answer["id"]

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from lpcfg.kinds.comparison import Comparison, compare
 from lpcfg.kinds.constituency.brackets import evaluate
-from lpcfg.kinds.constituency.comparison import Comparison, compare
 from lpcfg.kinds.constituency.evaluate import Examined, ParserEvaluation
 from lpcfg.trees.brackets import parse_tree
 
@@ -29,20 +29,20 @@ def compared(first: ParserEvaluation, second: ParserEvaluation) -> Comparison:
 def test_the_gain_is_that_of_f1_over_all_sentences() -> None:
     first, second = found(GOLD, FLAT, WRONG, WRONG), found(GOLD, GOLD, FLAT, WRONG)
     gain = compared(first, second).gain
-    assert gain.f1 == second.brackets.brackets.f1 - first.brackets.brackets.f1 > 0
+    assert gain.total == second.brackets.brackets.f1 - first.brackets.brackets.f1 > 0
     assert (gain.better, gain.worse, gain.same) == (2, 0, 2)
     turned = compared(second, first).gain
-    assert (turned.f1, turned.better, turned.worse) == (-gain.f1, 0, 2)
+    assert (turned.total, turned.better, turned.worse) == (-gain.total, 0, 2)
 
 
 def test_a_gain_on_every_sentence_alike_is_certain() -> None:
     gain = compared(found(*[FLAT] * 20), found(*[GOLD] * 20)).gain
-    assert gain.low == pytest.approx(gain.f1)
-    assert gain.high == pytest.approx(gain.f1)
+    assert gain.low == pytest.approx(gain.total)
+    assert gain.high == pytest.approx(gain.total)
 
 
 def test_a_gain_that_one_sentence_in_twenty_makes_may_be_chance() -> None:
     gain = compared(found(*[FLAT] * 20), found(GOLD, *[FLAT] * 19)).gain
-    assert gain.low == 0 < gain.f1 < gain.high
+    assert gain.low == 0 < gain.total < gain.high
     # Some sentence is drawn at least k times in 2.5 % of resamples; for one of twenty, k is 3.
-    assert gain.high == pytest.approx(3 * gain.f1, rel=0.02)  # F1 is not quite linear
+    assert gain.high == pytest.approx(3 * gain.total, rel=0.02)  # F1 is not quite linear

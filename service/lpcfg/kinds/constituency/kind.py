@@ -1,0 +1,162 @@
+"""Constituency models behind the protocol of all kinds."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from lpcfg.base.cancel import Stop
+from lpcfg.base.errors import InputError
+from lpcfg.base.options import option
+from lpcfg.kinds.constituency.answer import analysis_json
+from lpcfg.kinds.constituency.options import ParseOptions
+from lpcfg.kinds.constituency.results import Analysis
+from lpcfg.kinds.dependencies import conllu
+from lpcfg.kinds.dependencies.head_rules import NOTE, arcs_of
+from lpcfg.kinds.kind import Json, Kind, Progress
+from lpcfg.kinds.sentences import Segmenter, Sentence, check_tags
+from lpcfg.store.versions import Stored
+from lpcfg.trees.draw import latex, svg
+from lpcfg.trees.tree import Tree
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+    from lpcfg.kinds.constituency.evaluate import ParserEvaluation
+    from lpcfg.kinds.constituency.predict import Parser
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluationOptions(ParseOptions):
+    """Options of an evaluation: those of parsing, and which gold trees with which tags."""
+
+    tags: str = option(
+        "predicted",
+        "part-of-speech tags: the parser's own or the gold ones",
+        choices=("predicted", "gold"),
+    )
+    max_length: int | None = option(None, "leave out trees of more tokens", kind=int, least=1)
+    style: str | None = option(
+        None,
+        "rules that bring gold trees into one style, commas between: `all`, or some of markup, "
+        "tags, titles, w-words, to, inner-stops, stops, flat-nouns (see docs/training.md)",
+    )
+
+
+class Constituency(Kind["Parser", ParseOptions, Analysis]):
+    """Trees of labelled spans."""
+
+    name = "constituency"
+    title = "constituency model"
+    command = "parse"
+    options = ParseOptions
+    evaluating = EvaluationOptions
+    forms = {"ptb": "mrg", "conllu": "conllu", "svg": "", "latex": ""}
+    columns = {
+        "tree": "string",
+        "log_probability": "float64",
+        "probability": "float64",
+        "lowest_probability": "float64",
+        "unusual": "float64",
+    }
+
+    def load(self, stored: Stored) -> "Parser":
+        from lpcfg.kinds.constituency.loading import ready
+
+        return ready(stored)
+
+    def predict(
+        self, predictor: "Parser", sentences: Sequence[Sentence], options: ParseOptions, stop: Stop
+    ) -> Iterator[Analysis]:
+        return predictor.predict(sentences, options, stop)
+
+    def answer(self, found: Analysis) -> Json:
+        return analysis_json(found)
+
+    def schema(self) -> "type[BaseModel]":
+        from lpcfg.protocol.schemas import SentenceAnswer
+
+        return SentenceAnswer
+
+    def segmenter(self, predictor: "Parser") -> Segmenter:
+        return predictor.segmenter
+
+    def check(self, predictor: "Parser", sentence: Sentence) -> None:
+        check_tags(sentence, predictor.model.lexicon.tags)
+
+    def row(self, found: Analysis) -> Json:
+        sure = [one.probability for one in found.constituents if one.probability is not None]
+        return {
+            "tree": found.parses[0].brackets if found.parses else None,
+            "log_probability": found.log_probability,
+            "probability": found.probability,
+            "lowest_probability": min(sure, default=None),
+            "unusual": found.unusual,
+        }
+
+    def text(
+        self, found: Analysis, form: str, options: ParseOptions, comments: Sequence[str] = ()
+    ) -> str | None:
+        """Write the trees, one a line; an empty line follows where several were asked for."""
+        if form == "conllu":
+            return "\n".join(_arcs(found, one.tree, comments) for one in found.parses) or None
+        show = {"svg": svg, "latex": latex}
+        lines = [
+            show[form](parse.tree) if form in show else parse.brackets for parse in found.parses
+        ] or [""]
+        return "\n".join([*lines, *([""] if options.k > 1 else [])])
+
+    def evaluate(
+        self,
+        predictor: "Parser",
+        files: Sequence[str],
+        options: EvaluationOptions,
+        *,
+        workers: int,
+        progress: Progress,
+    ) -> "ParserEvaluation":
+        from lpcfg.kinds.constituency.evaluate import evaluate_parser
+        from lpcfg.trees.style import Style, read_normalized
+
+        asked = options.as_json()
+        tags, longest, style = (asked.pop(name) for name in ("tags", "max_length", "style"))
+        rules = Style.of(tuple(filter(None, (style or "").split(","))))
+        trees = list(read_normalized(list(files), rules))
+        gold = [tree for tree in trees if longest is None or len(tree.leaves()) <= longest]
+        if not gold:
+            raise InputError(
+                f"expected trees of at most {longest} tokens, got longer ones only, {len(trees)}: "
+                "raise the length"
+                if trees
+                else f"expected trees with words in {', '.join(files)}, got none: check the files"
+            )
+        return evaluate_parser(
+            predictor,
+            gold,
+            tags=tags,
+            options=ParseOptions.of(asked),
+            workers=workers,
+            progress=progress,
+        )
+
+    def facts(self, predictor: "Parser") -> Json:
+        from lpcfg.kinds.constituency.readout import Labels
+
+        model = predictor.model
+        known = sorted(Labels.of(model.grammar).ids)
+        return {
+            "symbols": len(model.grammar.symbols),
+            "rules": len(model.grammar.rules),
+            "states": model.states,
+            "labels": [label for label, is_tag in known if not is_tag],
+            "tags": [label for label, is_tag in known if is_tag],
+            "rescoring": model.rescoring is not None,
+        }
+
+
+def _arcs(analysis: Analysis, tree: Tree, comments: Sequence[str]) -> str:
+    """Write the arcs of a tree as CoNLL-U, without the last line break."""
+    known = all(token.end is not None for token in analysis.tokens)
+    offsets = tuple((token.start or 0, token.end or 0) for token in analysis.tokens)
+    arcs = arcs_of(tree, offsets if known else ())
+    sentence = conllu.sentence_of(arcs, analysis.sentence.text, [*comments, NOTE])
+    return conllu.write([sentence]).removesuffix("\n")

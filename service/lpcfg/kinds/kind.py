@@ -1,0 +1,173 @@
+"""The protocol of a kind of models: what commands, endpoints and runs ask of every one.
+
+A kind is a folder below `kinds` with one class of this protocol, and one line in `kinds.registry`.
+It then has `lpcfg parse` and `lpcfg evaluate`, a group of commands of its own, an endpoint,
+batches, jobs, collections in all forms of files, and a place in `lpcfg.load`.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
+
+from lpcfg.base.cancel import Stop
+from lpcfg.base.errors import InputError
+from lpcfg.base.options import Options
+from lpcfg.kinds.sentences import Segmenter, Sentence
+from lpcfg.store.versions import Reference, Stored
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+Json = dict[str, Any]
+Progress = Callable[[str, int, int], None]
+
+
+class Answer(Protocol):
+    """The answer of a model to one sentence.
+
+    `status` is `failed`, with a `reason`, where the model has none.
+    """
+
+    @property
+    def sentence(self) -> Sentence: ...
+
+    @property
+    def status(self) -> str: ...
+
+    @property
+    def reason(self) -> str | None: ...
+
+
+class Evaluation(Protocol):
+    """The scores of a model on gold data.
+
+    `measure` is the name of the main one, and `shown` has a title, a key of `as_json` and a number
+    of digits for each score that stands in a comparison of two models.
+    """
+
+    @property
+    def measure(self) -> str: ...
+
+    @property
+    def shown(self) -> Sequence[tuple[str, str, int]]: ...
+
+    def as_json(self) -> Json: ...
+
+    def text(self) -> str:
+        """Write the scores as lines for people."""
+
+    def counts(self) -> Sequence[tuple[float, float]]:
+        """Return, for each sentence, how much is right, and how much the model and the gold data
+        say together: the main measure is 200 times the sum of the first over that of the second.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class NoOptions(Options):
+    """The options of a kind that has none."""
+
+
+P = TypeVar("P")
+Opt = TypeVar("Opt", bound=Options)
+A = TypeVar("A", bound=Answer)
+
+
+class Kind(ABC, Generic[P, Opt, A]):
+    """One kind of models: predictors P give answers A under options Opt.
+
+    Several threads may use a predictor.
+
+    name        the `kind` in the manifests of its models
+    title       its name in messages, as in "expected a dependency model"
+    command     the group of its own commands, and the last part of its endpoint, /v1/COMMAND
+    options     the class of the options of an answer
+    evaluating  the class of the options of an evaluation
+    forms       the forms in which an answer can be written as text, and the ending of a file of
+                them ("" where there is none); the first one is the default
+    columns     what a row of a collection has of an answer, besides id, document, start, end,
+                status, reason and model: names and types of Arrow
+    """
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+    command: ClassVar[str]
+    options: ClassVar[type[Options]] = NoOptions
+    evaluating: ClassVar[type[Options]] = NoOptions
+    forms: ClassVar[Mapping[str, str]] = {}
+    columns: ClassVar[Mapping[str, str]] = {}
+
+    @abstractmethod
+    def load(self, stored: Stored) -> P:
+        """Make the predictor of a stored model. Raise StoreError if the data are not one."""
+
+    @abstractmethod
+    def predict(
+        self, predictor: P, sentences: Sequence[Sentence], options: Opt, stop: Stop
+    ) -> Iterator[A]:
+        """Answer sentences, in order; one without words has failed. Raise InputError for what a
+        sentence cannot have.
+        """
+
+    @abstractmethod
+    def answer(self, found: A) -> Json:
+        """Return an answer as JSON: an element of `sentences` in a response."""
+
+    @abstractmethod
+    def schema(self) -> "type[BaseModel]":
+        """Return the shape of `answer`, for the description of the service."""
+
+    def segmenter(self, predictor: P) -> Segmenter:
+        """Return what cuts text into the sentences and words that the model knows."""
+        del predictor
+        return Segmenter()
+
+    def check(self, predictor: P, sentence: Sentence) -> None:
+        """Raise InputError if a sentence has what the model cannot use."""
+
+    def row(self, found: A) -> Json:
+        """Return what a collection keeps of an answer, by the names in `columns`."""
+        answer = self.answer(found)
+        return {name: answer[name] for name in self.columns}
+
+    def text(self, found: A, form: str, options: Opt, comments: Sequence[str] = ()) -> str | None:
+        """Write an answer in one of `forms`, without the last line break; None: write nothing."""
+        raise InputError(f"expected JSON as the form of a {self.title}, got {form!r}: ask for json")
+
+    def evaluate(
+        self,
+        predictor: P,
+        files: Sequence[str],
+        options: Any,
+        *,
+        workers: int,
+        progress: Progress,
+    ) -> Evaluation:
+        """Compare what the model answers to the words of gold data with the data."""
+        raise InputError(f"expected a kind of model that has scores, got a {self.title}")
+
+    def facts(self, predictor: P) -> Json:
+        """Return what GET /v1/models tells of a model besides the facts of its manifest."""
+        del predictor
+        return {}
+
+
+@dataclass(frozen=True, eq=False)
+class Loaded(Generic[P, Opt, A]):
+    """A stored model that is ready to answer, with its kind and the facts of its manifest."""
+
+    kind: Kind[P, Opt, A]
+    predictor: P
+    reference: Reference
+    facts: Mapping[str, Any]
+
+    def predict(
+        self, sentences: Sequence[Sentence], options: Opt, stop: Stop | None = None
+    ) -> Iterator[A]:
+        """Answer sentences, in order."""
+        return self.kind.predict(self.predictor, sentences, options, stop or Stop())
+
+    @property
+    def segmenter(self) -> Segmenter:
+        """The segmenter of the model."""
+        return self.kind.segmenter(self.predictor)

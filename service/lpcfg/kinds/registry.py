@@ -1,0 +1,68 @@
+"""The kinds of models there are, and how a stored model finds its own.
+
+Kinds are imported when they are asked for, so that a command loads what it needs alone.
+"""
+
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from lpcfg.base.errors import InputError, StoreError
+from lpcfg.kinds.kind import Kind, Loaded
+from lpcfg.store.versions import Stored, load
+
+KINDS = {
+    "constituency": "lpcfg.kinds.constituency.kind:Constituency",
+    "dependencies": "lpcfg.kinds.dependencies.kind:Dependencies",
+    "tags": "lpcfg.kinds.tags.kind:Tagging",
+}
+"""A line for each kind: its name in manifests, its module and its class."""
+AnyKind = Kind[Any, Any, Any]
+AnyLoaded = Loaded[Any, Any, Any]
+
+
+def kind_named(name: str) -> AnyKind:
+    """Return the kind with this name in manifests."""
+    if name not in KINDS:
+        raise StoreError(
+            f"expected a kind of model among {', '.join(KINDS)}, found {name!r}: use the version "
+            "of lpcfg that published the model, or publish it again"
+        )
+    return _made(KINDS[name])
+
+
+@cache
+def _made(place: str) -> AnyKind:
+    module, _, name = place.partition(":")
+    found: AnyKind = getattr(import_module(module), name)()
+    return found
+
+
+def all_kinds() -> list[AnyKind]:
+    """Return every kind, in the order of their lines."""
+    return [kind_named(name) for name in KINDS]
+
+
+def kind_of(stored: Stored) -> AnyKind:
+    """Return the kind of a stored model. Models that name none are of constituents."""
+    return kind_named(str(stored.grammar.get("kind", "constituency")))
+
+
+def load_model(reference: str, store: str | Path, *, only: str | None = None) -> AnyLoaded:
+    """Load and verify a stored model of any kind, and make what answers.
+
+    Args:
+        reference: NAME, NAME@VERSION or the path of a version's folder
+        store: the folder or URL where names are looked for
+        only: the name of the only kind that will do
+    """
+    stored = load(reference, store)
+    kind = kind_of(stored)
+    if only is not None and kind.name != only:
+        raise InputError(
+            f"expected a {kind_named(only).title}, got {stored.reference}, a {kind.title}: name "
+            f"another model, or use `lpcfg {kind.command}`"
+        )
+    facts: Any = stored.manifest["facts"]
+    return Loaded(kind, kind.load(stored), stored.reference, facts)
