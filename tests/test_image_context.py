@@ -1,4 +1,4 @@
-"""What is sent to build the image: all that the Dockerfile copies, and nothing else.
+"""The files sent to build the image: all that the Dockerfile copies, and nothing else.
 
 The build of an image sees only the files that `.dockerignore` leaves in. Both files are read here
 as Docker reads them, so that no daemon is needed.
