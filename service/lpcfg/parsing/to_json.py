@@ -114,7 +114,7 @@ def _parse(
 
 
 def marginals_json(marginals: Marginals) -> Json:
-    """Return labelled spans with their posteriors, and the expected constituents of each cell."""
+    """Return labelled spans with their posteriors, and the expected labels of each cell."""
     return {
         "status": marginals.status,
         "reason": marginals.reason,
