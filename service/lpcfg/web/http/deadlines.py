@@ -15,13 +15,14 @@ from typing import Any, Literal
 import structlog
 from uvicorn._types import ASGI3Application
 from uvicorn.config import Config
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 from uvicorn.server import ServerState
 
 from lpcfg.settings import Settings
 from lpcfg.web.http.gate import Gate
 from lpcfg.web.http.problems import problem
 from lpcfg.web.http.record import CONNECTION, Record
+from lpcfg.web.http.upgrades import WithoutUpgrades
 from lpcfg.web.state import BATCHES
 
 _BYTES_PER_SECOND = 1024
@@ -70,7 +71,7 @@ class _Joined:
         self._transport.close()
 
 
-class DeadlineProtocol(HttpToolsProtocol):
+class DeadlineProtocol(WithoutUpgrades):
     """One connection. The clock stops while the service itself has paused reading."""
 
     settings: Settings
