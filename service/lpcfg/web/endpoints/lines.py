@@ -14,7 +14,7 @@ from lpcfg.parsing.results import Sentence
 from lpcfg.protocol.schemas import Problem, SentenceInput
 from lpcfg.web.endpoints import inputs
 from lpcfg.web.endpoints.tasks import Answer, encoded
-from lpcfg.web.http.bodies import LARGE, read_json
+from lpcfg.web.http.bodies import decoded, read_json
 from lpcfg.web.http.limits import check_sentence
 from lpcfg.web.http.problems import Refused, problem_of, problem_of_validation
 from lpcfg.web.scheduling.admission import Lane
@@ -63,11 +63,7 @@ class Lines:
         if isinstance(line, LpcfgError):
             raise line
         service, settings = self.service, self.service.settings
-        if len(line) < LARGE:
-            value = read_json(line, settings.max_json_depth)
-        else:
-            reading = service.reader.submit(read_json, line, settings.max_json_depth)
-            value = await asyncio.wrap_future(reading)
+        value = await decoded(line, read_json, service)
         check_sentence(value, settings, "")
         given = _INPUT.validate_python(value)
         expected = inputs.tokens_in(None, [given])
