@@ -16,6 +16,7 @@ from lpcfg.dependencies import conllu
 from lpcfg.dependencies.model import to_bundle
 from lpcfg.dependencies.parser import DependencyParser
 from lpcfg.errors import StoreError
+from lpcfg.models.store import versions
 from lpcfg.models.store.versions import publish
 from lpcfg.protocol.schemas import DependenciesResponse, DependencyBatchLine
 from lpcfg.settings import Settings
@@ -150,7 +151,10 @@ def test_bad_requests_are_explained(
     assert (problem.get("at") or "") == at
 
 
-def test_a_service_without_a_dependency_model_says_so(serve: Serve) -> None:
+def test_a_service_without_a_dependency_model_says_so(
+    serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(versions, "BUILT_IN", tmp_path)  # else `en-dep` of the package is served
     with serve() as running:
         answer = running.post(PATH, json={"text": "Go."})
     assert answer.status_code == 404
