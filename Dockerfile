@@ -16,8 +16,10 @@ COPY service service
 RUN /opt/lpcfg/bin/python -m pip install --no-deps --no-build-isolation .
 COPY model_store /opt/lpcfg/model_store
 COPY deploy/sbom.py ./
-# Serving never imports the tests of packages, nor pip. The list of packages comes first.
-RUN /opt/lpcfg/bin/python sbom.py /opt/lpcfg/sbom.cdx.json \
+# A model that another store lacks is looked for inside the package. Serving never imports the tests
+# of packages, nor pip. The list of packages comes first.
+RUN ln -s /opt/lpcfg/model_store /opt/lpcfg/lib/python3*/site-packages/lpcfg/ \
+    && /opt/lpcfg/bin/python sbom.py /opt/lpcfg/sbom.cdx.json \
     && find /opt/lpcfg/lib/python3*/site-packages/scipy /opt/lpcfg/lib/python3*/site-packages/numba \
        -type d -name tests -prune -exec rm -rf {} + \
     && rm -rf /opt/lpcfg/lib/python3*/site-packages/pip /opt/lpcfg/lib/python3*/site-packages/pip-*

@@ -52,7 +52,7 @@ def yields(heads: Sequence[int]) -> list[tuple[int, int]]:
 
 
 def constituents(parser: Parser, words: Sequence[str]) -> Spans:
-    """Return the expected number of constituents over every span."""
+    """Return the expected number of labels over every span."""
     found = parser.marginals(list(words))
     return {(one.start, one.end): one.expected for one in found.cells}
 

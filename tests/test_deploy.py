@@ -260,6 +260,22 @@ def test_the_volume_of_models_is_mounted_where_the_service_looks() -> None:
     assert found["ConfigMap"]["data"]["LPCFG_API_KEYS_FILE"]  # what production has stays
 
 
+def test_the_package_of_the_image_has_its_models(tmp_path: Path) -> None:
+    """A volume of models may lack `en`, which is then taken from here."""
+    text = (ROOT / "Dockerfile").read_text(encoding="utf-8")
+    (link,) = re.findall(r"ln -s \S+ \S+", text)
+    (models,) = re.findall(r"^COPY model_store (\S+)$", text, re.M)
+    package = tmp_path / "opt/lpcfg/lib/python3.11/site-packages/lpcfg"
+    package.mkdir(parents=True)
+    shutil.copy(ROOT / "service" / "lpcfg" / "stores.py", package)
+    Path(f"{tmp_path}{models}").mkdir()
+    run("sh", "-c", link.replace("/opt/lpcfg", f"{tmp_path}/opt/lpcfg"))
+    found = "from stores import package_store; print(package_store().resolve())"
+    assert run("env", f"PYTHONPATH={package}", sys.executable, "-c", found).strip() == (
+        f"{tmp_path}{models}"
+    )
+
+
 def test_the_volume_of_jobs_is_mounted_where_the_service_keeps_them() -> None:
     text = run(system("kubectl"), "kustomize", DEPLOY / "overlays" / "jobs")
     found = {one["kind"]: one for one in yaml.safe_load_all(text)}

@@ -34,7 +34,7 @@ class Settings(BaseSettings):
     dependencies: str | None = Field(
         None,
         min_length=1,
-        description="dependency model served; by default `en-dep` where the store has it",
+        description="dependency model served; by default `en-dep`, of the store or of the package",
     )
     tagger: str | None = Field(
         None,

@@ -197,6 +197,18 @@ def test_a_trained_model_saves_what_the_command_would_publish(tmp_path: Path) ->
         lpcfg.train(SMALL, magic=1)
 
 
+def test_what_a_store_lacks_is_loaded_from_the_package(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert str(lpcfg.load("en@1", store=tmp_path / "given").reference) == "en@1"
+    monkeypatch.setenv("LPCFG_MODEL_STORE", str(tmp_path / "set"))
+    assert lpcfg.load("en").reference == lpcfg.load("en@2").reference
+    assert lpcfg.load_dependencies().reference is not None
+    trees = list(small_models.trees()) * 2  # 64 are too few for a rescoring layer
+    told = lpcfg.train(trees, "counts", workers=1).report.as_json()["rescoring"]
+    assert told["vectors_from"] == "en@2"
+
+
 SCRIPT = """
 import sys
 import lpcfg

@@ -97,6 +97,23 @@ def borrow_kernels(package: Path) -> None:
                 shutil.copy(one, installed.parent / "__pycache__")
 
 
+def try_models_of_the_package(bin: Path, folder: Path) -> None:
+    """Use `en` beside a store that lacks it, and check that the store keeps to itself."""
+    store = ("--store", "own")
+    train = ("train", "examples/small.mrg", "--base", "en", "--name", "mine")
+    print(run(bin / "lpcfg", *train, *store, cwd=folder).splitlines()[0])
+    compare = ("compare", "en", "mine", "examples/small.mrg")
+    for command in (compare, ("models", "show", "en"), ("serve", "--check")):
+        run(bin / "lpcfg", *command, *store, cwd=folder)
+    code = "import lpcfg; print(lpcfg.load('en', store='own').reference)"
+    expected = run(bin / "python", "-c", code, cwd=folder)
+    listed = [run(bin / "lpcfg", "models", "list", *given, cwd=folder) for given in (store, ())]
+    names = [[line.split()[0] for line in one.splitlines()] for one in listed]
+    if names[0] != ["mine@1"] or names[1][0] != expected.strip():
+        raise SystemExit(f"expected mine@1 in the store and {expected} in the package, got {names}")
+    print("models of the package beside a store:", expected, end="", flush=True)
+
+
 def main() -> None:
     """Try a wheel and print what holds."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
@@ -114,6 +131,7 @@ def main() -> None:
             raise SystemExit(f"expected {TREE}, got {tree}")
         print("lpcfg parse en:", tree, flush=True)
         shutil.copytree(ROOT / "examples", folder / "examples")
+        try_models_of_the_package(bin, folder)
         page = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
         (folder / "api.md").write_text(page.replace(SERVICE, "SERVICE"), encoding="utf-8")
         print(run(bin / "python", "-c", EXAMPLES, bin / "lpcfg", cwd=folder).strip())

@@ -4,6 +4,7 @@ import json
 import re
 from collections import Counter
 from html.parser import HTMLParser
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,8 @@ from lpcfg.training.pipeline import train_and_publish
 from tests import small_models
 from tests.small_models import SMALL
 
+MODELS = Path(__file__).resolve().parents[2] / "model_store"
+EVERYDAY = SMALL.with_name("everyday.mrg")
 VOID = {"meta", "rect", "line", "circle", "path"}
 
 
@@ -153,6 +156,137 @@ def test_arrays_are_grouped_by_purpose(told: Stored) -> None:
     assert sum(sizes.values()) == sum(array.nbytes for array in told.tensors.values())
 
 
+# Models of all kinds ------------------------------------------------------------------------------
+
+
+def spanish() -> str:
+    """Write 120 sentences with labels and tags like those of Spanish treebanks."""
+    women, men = ("niña", "mujer", "casa", "montaña", "0,7"), ("libro", "árbol", "señor", "1.º")
+    verbs = ("ve", "tendrá", "busca", "elevó", "quería", "lleva")
+    return "\n".join(
+        f"(S (sn-SUJ (espec.fs (da0fs0 la)) (grup.nom.fs (ncfs000 {she}))) (grup.verb "
+        f"(vmip3s0 {verb})) (sn-CD (espec.ms (di0ms0 un)) (grup.nom.ms (ncms000 {he}) (sp (prep "
+        f"(sps00 de)) (snn (grup.nom (Z 10)))))) (Fp .))"
+        if number % 3
+        else f"(S (S.NF.A.co-CC (S.NF.C (infinitiu (vmn0000 ver)) (sn-CD (grup.nom.ms (ncms000 "
+        f"{he}))))) (Fc ,) (morfema.verbal-PASS (p0000000 se)) (grup.verb (vmip3s0 {verb})) (Fp .))"
+        for number, (she, he, verb) in enumerate(product(women, men, verbs))
+    )
+
+
+@pytest.fixture(scope="module")
+def kinds(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Make a store of models that `lpcfg train` makes with other options and other trees."""
+    folder = tmp_path_factory.mktemp("kinds")
+    trees = folder / "spanish.mrg"
+    trees.write_text(spanish(), encoding="utf-8")
+    small, everyday = str(SMALL), str(EVERYDAY)
+    for name, given in {
+        "fresh": (everyday, "--dev", small),
+        "layerless": (everyday, "--rescore", "none", "--dev", small),
+        "spanish": (str(trees), "--language", "spanish", "--dev", str(trees)),
+        "literal": (small, "--rare-threshold", "0", "--estimator", "counts"),
+        "adapted": (small, "--base", "fresh", "--dev", small),
+        "again": (everyday, "--base", "adapted"),
+    }.items():
+        assert main(["train", *given, "--name", name, "--store", str(folder)]) == 0
+    return folder
+
+
+def reported(model: str, store: Path, capsys: pytest.CaptureFixture[str]) -> tuple[str, Any]:
+    """Return what the command writes: the page, which is well-formed, and the object of --json."""
+    capsys.readouterr()
+    assert main(["report", model, "--store", str(store)]) == 0
+    drawn = capsys.readouterr().out
+    assert Page(drawn).tags["svg"]
+    assert main(["report", model, "--store", str(store), "--json"]) == 0
+    return drawn, json.loads(capsys.readouterr().out)
+
+
+def scored(drawn: str, dev: Any) -> bool:
+    return f"<dt>F1, strict</dt><dd>{dev['f1']:.1f}</dd>" in drawn
+
+
+STORED = sorted(f"{path.parent.name}@{path.name}" for path in MODELS.glob("*/[0-9]*"))
+DEPENDENCIES = [name for name in STORED if name.startswith("en-dep@")]
+
+
+@pytest.mark.parametrize("model", sorted({*STORED} - {*DEPENDENCIES}))
+def test_every_model_of_the_store_has_a_report(
+    model: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    drawn, printed = reported(model, MODELS, capsys)
+    assert scored(drawn, printed["facts"]["dev"])
+    arrays = load(model, MODELS).tensors.values()
+    assert sum(printed["arrays"].values()) == sum(array.nbytes for array in arrays)
+
+
+@pytest.mark.parametrize("model", ["fresh", "layerless", "spanish", "literal", "adapted", "again"])
+def test_every_kind_of_trained_model_has_a_report(
+    model: str, kinds: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    drawn, printed = reported(model, kinds, capsys)
+    dev = printed["facts"]["dev"]
+    titles = re.findall("<h2>(.*?)</h2>", drawn)
+    assert ("F1 by length and by label" in titles) is (dev is not None)
+    assert dev is None or scored(drawn, dev)
+    assert ("rescoring" in printed["arrays"]) is (model not in {"layerless", "literal"})
+    assert {"Sizes", "What training took", "Where it comes from"} <= {*titles}
+
+
+def test_the_lines_drawn_are_the_maps_of_what_was_measured(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Those of the layer, one for each kind of text; the tensors' own where there is no layer."""
+    layer: Any = load("en@2", MODELS).grammar["rescoring"]
+    drawn, printed = reported("en@2", MODELS, capsys)
+    maps = layer["kind_calibrations"]
+    assert {"": printed["calibration_map"], **printed["kind_calibration_maps"]} == maps
+    assert "" in maps  # in place of the layer's map for all kinds
+    assert drawn.count('class="curve"') == len(maps) == 4
+    assert "The lines are its maps, one for each kind of text" in drawn
+    drawn, printed = reported("en@1", MODELS, capsys)
+    assert printed["calibration_map"] == load("en@1", MODELS).grammar["calibration"]
+    assert printed["kind_calibration_maps"] == {}
+    assert "The line is its map" in drawn
+    assert drawn.count('class="curve"') == 1
+
+
+def test_labels_of_spanish_trees_are_drawn(kinds: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    drawn, printed = reported("spanish", kinds, capsys)
+    assert {"grup.nom.fs", "S.NF.C", "morfema.verbal"} <= printed["evaluation"]["by_label"].keys()
+    for label in ("grup.nom.fs", "S.NF.C", "morfema.verbal"):
+        assert f"<title>{label}: precision" in drawn
+
+
+def test_an_adapted_model_is_said_to_be_one(
+    kinds: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    drawn, printed = reported("adapted", kinds, capsys)
+    assert "Adapted from fresh@1 to 64 trees of 478 words" in drawn
+    assert "Never seen in training" not in drawn  # the base has its training trees no longer
+    assert printed["facts"]["base"]["model"] == "fresh@1"
+    drawn, _ = reported("again", kinds, capsys)
+    assert "Adapted from adapted@1 to 289 trees" in drawn
+    assert "Adapted from" not in reported("fresh", kinds, capsys)[0]
+
+
+@pytest.mark.parametrize("model", DEPENDENCIES)
+def test_a_model_of_another_kind_is_refused_with_a_way_on(
+    model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["report", model, "--store", str(MODELS), "-o", str(tmp_path / "page.html")]
+    assert main(command) == 1
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert shown.err == (
+        "lpcfg: error: expected a model of constituents, as `lpcfg train` makes them, got "
+        f"{model}, which is one of dependencies: see its scores with `lpcfg models show {model} "
+        "--card`\n"
+    )
+    assert not list(tmp_path.iterdir())
+
+
 # Plots --------------------------------------------------------------------------------------------
 
 
@@ -181,7 +315,7 @@ def test_bars_are_as_long_as_their_values() -> None:
 def test_a_calibrated_dot_is_on_the_diagonal_and_heavier_ones_are_larger() -> None:
     drawn = reliability(
         [Mark(0, 0, 1, ""), Mark(0.25, 0.25, 100, ""), Mark(1, 1, 25, "")],
-        [(0, 0), (1, 1)],
+        [[(0, 0), (1, 1)], [(0, 0), (1, 0.5)]],
         label="x",
     )
     (diagonal,) = attributes(drawn, "line", "diagonal")
@@ -190,8 +324,18 @@ def test_a_calibrated_dot_is_on_the_diagonal_and_heavier_ones_are_larger() -> No
     assert (high["cx"], high["cy"]) == (diagonal["x2"], diagonal["y2"])
     assert middle["cx"] - low["cx"] == low["cy"] - middle["cy"] > 0
     assert low["r"] < high["r"] < middle["r"]
-    assert drawn.count('class="curve"') == 1
+    assert drawn.count('class="curve"') == 2
     assert "circle" not in reliability([], (), label="no items")
+
+
+def test_every_label_has_room_beside_its_bar_or_squares() -> None:
+    names = ["NP", "grup.nom.fs", "sadv|grup.adv|rg", "x" * 60]
+    drawn = [bars([Bar(name, 1, "", "") for name in names], label="x", most=1)]
+    drawn += [heat([(name, [1.0], 1, "") for name in names], columns=1, label="x")]
+    for svg in drawn:
+        ends = re.findall(r'<text x="([\d.]+)" y="[\d.]+" class="label end">(.*?)</text>', svg)
+        assert [name for _, name in ends] == names
+        assert all(float(end) >= 7 * len(name) for end, name in ends)  # of 12 pixels in height
 
 
 def test_heat_frames_the_kept_singular_values() -> None:

@@ -24,9 +24,11 @@ from lpcfg.protocol.schemas import (
 )
 from lpcfg.serve.app import create_app
 from lpcfg.settings import Settings
-from lpcfg.trees.brackets import parse_tree
+from lpcfg.trees.brackets import parse_tree, read
+from lpcfg.trees.normalize import normalize
 from tests.serve.conftest import Serve, wait_until_ready
 
+MODELS = Path(__file__).resolve().parents[2] / "model_store"
 TEXT = "The dog saw a cat. 😀 It ran away!\n\nThe cat (a dog) slept."
 
 
@@ -175,6 +177,29 @@ def test_marginals_are_the_parsers(
     assert found.id == 7
     assert [token.text for token in found.tokens] == ["The", "dog", "slept"]
     assert found.spans
+
+
+@pytest.mark.parametrize("rescore", [True, False])
+def test_parse_and_marginals_agree_on_constituents_of_real_sentences(
+    serve: Serve, treebanks: Path, rescore: bool
+) -> None:
+    """On every fourth sentence of gum/dev, many of them with a label twice in a chain."""
+    trees = [tree for tree in map(normalize, read(treebanks / "gum" / "dev.mrg")) if tree]
+    sentences = [{"tokens": tree.tokens()} for tree in trees[::4]]
+    compared = 0
+    with serve(model="en", model_store=str(MODELS)) as client:
+        found = parsed(client, sentences=sentences, rescore=rescore).sentences
+        for sentence, one in zip(sentences, found, strict=True):
+            asked = {"sentences": [sentence], "threshold": 0.0, "rescore": rescore}
+            spans = client.post("/v1/marginals", json=asked).json()["spans"]
+            shares = {(it["label"], it["start"], it["end"]): it["probability"] for it in spans}
+            assert len(shares) == len(spans)
+            for node in one.parses[0].constituents:
+                told = shares[node.label, node.start, node.end]
+                # both are sums of the same float64 numbers, perhaps in another order
+                assert told == pytest.approx(node.probability, abs=1e-6)
+                compared += 1
+    assert compared > 3000
 
 
 def test_trees_are_scored_beside_others_with_bad_brackets(

@@ -21,6 +21,7 @@ from lpcfg.serve import served
 from lpcfg.serve.app import create_app
 from lpcfg.serve.served import Models
 from lpcfg.settings import Settings
+from lpcfg.store import versions
 from lpcfg.store.versions import publish
 from tests.kinds.dependencies import small
 from tests.serve.conftest import Serve
@@ -150,7 +151,10 @@ def test_bad_requests_are_explained(
     assert (problem.get("at") or "") == at
 
 
-def test_a_service_without_a_dependency_model_says_so(serve: Serve) -> None:
+def test_a_service_without_a_dependency_model_says_so(
+    serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(versions, "BUILT_IN", tmp_path)  # else `en-dep` of the package is served
     with serve() as running:
         answer = running.post(PATH, json={"text": "Go."})
     assert answer.status_code == 404

@@ -1,8 +1,12 @@
 """The Open Inference Protocol: metadata and infer, in JSON and in Triton's binary form."""
 
+import gzip
 import json
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import pydantic_core
 import pytest
 from fastapi.testclient import TestClient
 
@@ -95,3 +99,55 @@ def test_tensors_have_the_limits_of_requests(serve: Serve) -> None:
             assert (answer.status_code, answer.json()["limit"]) == (422, limit)
         answer = client.post(PATH, json={"inputs": [tensor(data=["a" * 2000])]})
         assert answer.status_code == 413
+
+
+MANY = ["It slept."] * 2000
+"""Sentences whose JSON is large, and more than a request may have."""
+
+
+@pytest.mark.parametrize(
+    ("path", "content", "headers"),
+    [
+        (PATH, json.dumps({"inputs": [tensor(data=MANY)]}).encode(), {}),
+        (PATH, *binary([b"It slept."] * 2000)),
+        ("/v1/parse", json.dumps({"sentences": MANY}).encode(), {}),
+    ],
+)
+@pytest.mark.parametrize("packed", [False, True])
+def test_the_event_loop_is_free_while_a_large_body_is_read(
+    client: TestClient,
+    monkeypatch: pytest.MonkeyPatch,
+    path: str,
+    content: bytes,
+    headers: dict[str, str],
+    packed: bool,
+) -> None:
+    begun, answered, read = threading.Event(), threading.Event(), pydantic_core.from_json
+    free = []
+
+    def slow(*given: Any, **options: Any) -> Any:
+        begun.set()
+        free.append(answered.wait(5))  # not set before this ends, if it keeps the loop waiting
+        return read(*given, **options)
+
+    monkeypatch.setattr(pydantic_core, "from_json", slow)
+    headers = {"content-type": "application/json", **headers}
+    if packed:
+        content, headers = gzip.compress(content), {**headers, "content-encoding": "gzip"}
+    with ThreadPoolExecutor(1) as sender:
+        sent = sender.submit(client.post, path, content=content, headers=headers)
+        assert begun.wait(30)
+        assert client.get("/v2/health/live").status_code == 200
+        answered.set()
+        refused = sent.result()
+    assert free == [True]
+    assert (refused.status_code, refused.json()["limit"]) == (422, 256)
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_tensors_are_as_deep_as_other_json(client: TestClient, packed: bool) -> None:
+    content = b'{"inputs": [' + b"[" * 40 + b"]" * 40 + b" " * 20_000 + b"]}"
+    headers = {"content-encoding": "gzip"} if packed else {}
+    sent = gzip.compress(content) if packed else content
+    answer = client.post(PATH, content=sent, headers=headers)
+    assert (answer.status_code, answer.json()["limit"], answer.json()["value"]) == (422, 32, 42)

@@ -72,7 +72,8 @@ def test_verify_and_check_refuse_what_cannot_be_used(
 def test_check_prints_what_would_be_served(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["serve", "--check", "--model", "small", "--store", str(store)]) == 0
     found = load("small", store).reference
-    assert capsys.readouterr().out == f"small@1  {found.hash}\n"
+    beside = load("en-dep", store).reference  # of the package
+    assert capsys.readouterr().out == f"small@1   {found.hash}\nen-dep@1  {beside.hash}\n"
 
 
 ADMIN = {"Authorization": "Bearer secret"}
@@ -132,7 +133,7 @@ def test_a_version_that_was_asked_for_stays_until_another_is(
     assert reloaded(client, 2)[1]["version"] == 2  # back, and there it stays
     assert [reloaded(client)[1]["version"], served_version(client)] == [2, 2]
     status, told = reloaded(client, 9)
-    assert (status, "expected a published version 9" in told["detail"]) == (409, True)
+    assert (status, "expected a model `small@9`" in told["detail"]) == (409, True)
     assert reloaded(client, "oldest")[0] == 422
     assert served_version(client) == 2
 

@@ -78,6 +78,14 @@ def leftovers(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.glob("*/.[pt]*"))
 
 
+@pytest.fixture(autouse=True)
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Take an empty folder for the models of the package, so that `en` is the tests' own."""
+    folder = tmp_path / "package"
+    monkeypatch.setattr(store, "BUILT_IN", folder)
+    return folder
+
+
 @pytest.fixture(params=["folder", "file URL", "memory URL"])
 def anywhere(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     """Make a store on a disk, the same as a URL, or one on an object store."""
@@ -180,7 +188,9 @@ def test_removed_versions_are_gone_and_their_numbers_are_not_used_again(anywhere
     assert versions(anywhere) == ["en@1", "en@2"]
     assert same(store.load("en", anywhere), bundle(1))
     assert store.publish(anywhere, "en", bundle(9)).version == 4
-    with pytest.raises(StoreError, match=r"version 3 of `en` in .*, found 1, 2, 4: publish it or"):
+    with pytest.raises(
+        StoreError, match=r"`en@3` in .*, found none: .* has en \(versions: 1, 2, 4\)"
+    ):
         store.load("en@3", anywhere)
 
 
@@ -191,7 +201,9 @@ def test_remove_wants_a_version_where_there_are_several(anywhere: str) -> None:
         store.remove("en", anywhere)
     assert store.remove("en@1", anywhere) == "en@1"
     assert store.remove("en", anywhere) == "en@2"
-    with pytest.raises(StoreError, match=r"version of any number of `en` in .*, found none"):
+    with pytest.raises(
+        StoreError, match=r"a model `en` in .*, found none: .* has en \(versions: none\)"
+    ):
         store.load("en", anywhere)
     assert versions(anywhere) == []
 
@@ -223,8 +235,11 @@ def test_ordinary_names_are_taken(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("reference", "message"),
     [
-        ("fr", r"expected a model `fr` in .*, found none of that name; models there: en: publish"),
-        ("en@7", r"expected a published version 7 of `en` in .*, found 1: publish it or name"),
+        ("fr", r"expected a model `fr` in .*, found none: .* has en: publish"),
+        (
+            "en@7",
+            r"expected a model `en@7` in .*, found none: .* has en \(versions: 1\): publish it",
+        ),
         ("en@", r"expected a version number after `@`, got `en@`: write it as in en@1"),
         ("en@01", r"expected a version number after `@`, got `en@01`"),
         ("en@-1", r"expected a version number after `@`, got `en@-1`"),
@@ -232,7 +247,7 @@ def test_ordinary_names_are_taken(name: str, tmp_path: Path) -> None:
         ("en/newest", r"expected the path of a version's folder, STORE/NAME/VERSION, got `en/new"),
         ("en/../../1/x", r"expected the path of a version's folder"),
         ("/1", r"expected a model name .*, got ''"),
-        ("/none-such/1", r"expected a model `none-such` in /, found none of that name"),
+        ("/none-such/1", r"expected a model `none-such@1` in /, found none: / has "),
         ("memory://1", r"expected a model name .*, got ''|expected a model"),
     ],
 )
@@ -583,12 +598,12 @@ def test_links_are_followed_neither_to_models_nor_to_versions(tmp_path: Path) ->
     store.publish(tmp_path / "else", "en", bundle())
     (tmp_path / "store").mkdir()
     (tmp_path / "store" / "en").symlink_to(tmp_path / "else" / "en")
-    with pytest.raises(StoreError, match=r"model `en` .*, found a symbolic link of that name"):
+    with pytest.raises(StoreError, match=r"model `en` .* has a symbolic link `en`"):
         store.load("en", tmp_path / "store")
     with pytest.raises(StoreError, match=r"store/en: expected a folder, found a symbolic link"):
         store.publish(tmp_path / "store", "en", bundle())
     (tmp_path / "else" / "en" / "2").symlink_to("1")
-    with pytest.raises(StoreError, match=r"version 2 of `en` in .*, found 1"):
+    with pytest.raises(StoreError, match=r"`en@2` in .* has en \(versions: 1\)"):
         store.load("en@2", tmp_path / "else")
     assert str(store.publish(tmp_path / "else", "en", bundle())) == "en@3"
 
@@ -1114,22 +1129,62 @@ def test_errors_without_a_text_are_named_by_their_kind(
         store.list_models(memory)
 
 
-def test_a_name_that_a_store_lacks_is_looked_for_in_the_package(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_model_that_a_store_lacks_is_looked_for_in_the_package(
+    package: Path, anywhere: str
 ) -> None:
-    package, own = tmp_path / "package", tmp_path / "own"
     inside = store.publish(package, "inside", bundle())
-    both = store.publish(package, "both", bundle())
-    monkeypatch.setattr(store, "BUILT_IN", package)
-    assert store.load("inside", own).reference == inside
-    assert store.load("inside@1", own).reference == inside
-    assert store.load("both", own).reference == both
-    mine = store.publish(own, "both", bundle())
-    assert store.load("both", own).reference == mine
-    listed = [(one.reference.name, one.reference.store) for one in store.list_models(own)]
-    assert listed == [("both", str(own)), ("inside", str(package))]
-    with pytest.raises(StoreError, match="expected a model `inside`"):
+    first, second = (store.publish(package, "both", bundle(seed)) for seed in range(2))
+    assert store.load("inside", anywhere).reference == inside
+    assert store.load("inside@1", anywhere).reference == inside
+    assert store.load("both", anywhere).reference == second
+    mine = store.publish(anywhere, "both", bundle(2))
+    assert store.load("both", anywhere).reference == mine
+    assert store.load("both@1", anywhere).reference == mine != first
+    assert store.resolve("both@2", anywhere) == second  # which the store lacks
+    assert store.versions("both", anywhere) == [1]
+    assert [store.exists(one, anywhere) for one in ("both@2", "both@3", "inside")] == [1, 0, 1]
+
+
+def test_stores_are_looked_at_in_turn(package: Path, tmp_path: Path) -> None:
+    packaged = store.publish(package, "en", bundle())
+    second = store.publish(tmp_path / "second", "en", bundle())
+    assert store.load("en", tmp_path / "first", tmp_path / "second").reference == second
+    assert store.load("en", tmp_path / "first", tmp_path / "third").reference == packaged
+    with pytest.raises(StoreError, match=r"first or .*second or .*package, found none"):
+        store.load("fr", tmp_path / "first", tmp_path / "second")
+
+
+def test_publishing_listing_and_removing_concern_the_given_store_alone(
+    package: Path, tmp_path: Path
+) -> None:
+    own = tmp_path / "own"
+    inside = store.publish(package, "inside", bundle())
+    assert versions(own) == []
+    with pytest.raises(StoreError, match=r"expected a model `inside` in .*own, found none"):
         store.remove("inside", own)
+    assert store.publish(own, "inside", bundle()).version == 1
+    assert versions(own) == ["inside@1"]
+    assert store.remove("inside", own) == "inside@1"
     assert store.load("inside", own).reference == inside
-    with pytest.raises(StoreError, match="expected a model `none`"):
-        store.load("none", own)
+
+
+def test_a_path_is_not_looked_for_in_the_package(package: Path, tmp_path: Path) -> None:
+    store.publish(package, "en", bundle())
+    with pytest.raises(StoreError, match=r"expected a model `en@1` in .*typo, found none"):
+        store.load(f"{tmp_path}/typo/en/1", tmp_path)
+
+
+def test_a_model_that_is_nowhere_is_told_with_every_place(package: Path, tmp_path: Path) -> None:
+    store.publish(tmp_path / "own", "mine", bundle())
+    for name in ("en", "en", "en-dep"):
+        store.publish(package, name, bundle())
+    with pytest.raises(StoreError) as told:
+        store.load("en@7", tmp_path / "own")
+    assert str(told.value) == (
+        f"expected a model `en@7` in {tmp_path}/own or {package}, found none: {tmp_path}/own has "
+        f"mine; {package} has en (versions: 1, 2), en-dep: publish it, or name another model or "
+        "store"
+    )
+    with pytest.raises(StoreError) as told:
+        store.load("fr", package)  # which is looked at once
+    assert str(told.value).count(str(package)) == 2

@@ -105,8 +105,8 @@ def test_a_cache_that_cannot_be_written_is_none(bucket: str, home: Path) -> None
 
 
 def test_refused_access_is_one_clear_message(bucket: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(StoreError, match=r"cannot read en from s3://nowhere|expected a model"):
-        store.load("en", "s3://nowhere")
+    with pytest.raises(StoreError, match=r"cannot read mine from s3://nowhere|expected a model"):
+        store.load("mine", "s3://nowhere")
     monkeypatch.delenv("AWS_ACCESS_KEY_ID")
     monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")

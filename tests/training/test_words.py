@@ -50,6 +50,15 @@ def test_the_first_store_with_the_model_decides(stores: tuple[str, str]) -> None
     assert words_of(ENGLISH, stores[::-1], "en").model == "en@1"
 
 
+def test_the_models_of_the_package_stand_behind_all_stores(
+    stores: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert words_of(ENGLISH, stores[:1], "en").layer is None
+    monkeypatch.setattr(versions, "BUILT_IN", Path(stores[1]))
+    assert words_of(ENGLISH, stores[:1], "en").model == "en@1"
+    assert words_of(ENGLISH, stores[:1], "other", model="en@1").model == "en@1"
+
+
 @pytest.mark.parametrize(
     ("config", "default", "model"),
     [
@@ -76,5 +85,5 @@ def test_raw_text_comes_before_the_default_model(stores: tuple[str, str]) -> Non
 def test_a_named_model_without_vectors_or_store_is_refused(stores: tuple[str, str]) -> None:
     with pytest.raises(TrainingError, match="vectors of words, got plain, which has none"):
         words_of(ENGLISH, stores, "en", model="plain")
-    with pytest.raises(StoreError, match="expected a model `other`"):
+    with pytest.raises(StoreError, match=r"expected a model `other` in .*new or .*beside"):
         words_of(ENGLISH, stores, "en", model="other")

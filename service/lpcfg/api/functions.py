@@ -24,8 +24,8 @@ def load(model: str = "en", *, store: str | Path | None = None) -> "Parser":
 
     model   NAME for its newest version, NAME@VERSION, or the path of a version's folder
     store   a folder or an fsspec URL; LPCFG_MODEL_STORE where it is not given, else `model_store`
-            beside the code or in the current folder. A name that the store does not have is
-            looked for among the models that came with the package, which has `en`
+            beside the code or in the current folder. A model that the store does not have is
+            looked for among those that came with the package, which has `en`
 
     >>> parser = lpcfg.load("en")
     >>> parser.reference.name
@@ -86,7 +86,6 @@ def train(
     """
     from lpcfg.api.trained import TrainedModel, sources_of
     from lpcfg.settings import read_settings
-    from lpcfg.store.places import default_store
     from lpcfg.training.config import TrainingConfig, overridden
     from lpcfg.training.pipeline import train as learn
     from lpcfg.training.stages import silent
@@ -99,7 +98,7 @@ def train(
         configuration,
         dev=None if dev is None else sources_of(dev),
         workers=ours.threads,
-        words=words_of(configuration, (ours.model_store, default_store()), ours.model, model=words),
+        words=words_of(configuration, (ours.model_store,), ours.model, model=words),
         progress=progress or silent,
     )
     return TrainedModel.of(model, report)

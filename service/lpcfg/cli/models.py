@@ -22,10 +22,15 @@ def _store(given: str | None) -> str:
 
 @app.command("list", epilog="Example: lpcfg models list --store model_store --json")
 def list_(store: Store = None, json: Json = False) -> None:
-    """List every published version, one a line."""
-    from lpcfg.store.versions import list_models
+    """List every published version of a store, one a line; without one, also the package's."""
+    from lpcfg.store.places import default_store
+    from lpcfg.store.versions import BUILT_IN, list_models
 
-    found = list_models(_store(store))
+    place = _store(store)
+    found = list_models(place)
+    if place == default_store():
+        own = {model.reference.name for model in found}
+        found += [model for model in list_models(BUILT_IN) if model.reference.name not in own]
     if json:
         for model in found:
             result_json(
@@ -41,7 +46,7 @@ def list_(store: Store = None, json: Json = False) -> None:
             )
         return
     if not found:
-        note(f"there are no models in {_store(store)}")
+        note(f"there are no models in {place}")
     for model in found:
         line = f"{model.size / 1e6:.1f} MB, {model.created}"
         result(f"{model.reference}  {line if model.problem is None else model.problem}")

@@ -44,7 +44,7 @@ def report(
     if tags is not None and not treebank:
         raise typer.BadParameter("there is nothing to parse: add --treebank", param_hint="--tags")
     from lpcfg.kinds.constituency.evaluate import evaluate_parser
-    from lpcfg.kinds.constituency.model import from_bundle
+    from lpcfg.kinds.constituency.model import KIND, from_bundle
     from lpcfg.kinds.constituency.predict import Parser
     from lpcfg.report.page import Evaluation, page, told
     from lpcfg.settings import read_settings
@@ -54,6 +54,13 @@ def report(
 
     settings = read_settings(model_store=store)
     stored = load(model, settings.model_store)
+    kind = stored.grammar.get("kind", KIND)
+    if kind != KIND:
+        raise InputError(
+            "expected a model of constituents, as `lpcfg train` makes them, got "
+            f"{stored.reference}, which is one of {kind}: see its scores with `lpcfg models show "
+            f"{model} --card`"
+        )
     if output is not None:
         check_output(output)  # fails before the work instead of after it
     evaluation = None

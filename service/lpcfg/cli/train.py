@@ -170,7 +170,6 @@ def train(
     if base is None:  # they import beside the imports below
         helpers.begin(sum(os.path.getsize(one) for one in treebanks if os.path.isfile(one)))
 
-    from lpcfg.store.places import default_store
     from lpcfg.store.versions import check_name, check_publishable
     from lpcfg.training.config import TrainingConfig, overridden, read_config
     from lpcfg.training.data.automatic import sure_trees
@@ -209,7 +208,7 @@ def train(
     with wrong_usage():
         configuration = overridden(from_file, options)
     check_publishable(settings.model_store, name)
-    stores = settings.model_store, read_settings().model_store, default_store()
+    stores = settings.model_store, read_settings().model_store
     vectors = words_of(configuration, stores, settings.model, texts=text or [], model=words)
     sure = sure_trees(automatic, confidence) if automatic else None
     with helpers, progress() as show:

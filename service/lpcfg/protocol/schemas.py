@@ -572,7 +572,10 @@ class SpanAnswer(_Answer):
 
 
 class CellAnswer(_Answer):
-    """Tokens [start, end) and the expected number of constituents over them."""
+    """Tokens [start, end) and the expected number of labels over them.
+
+    A label that stands over them twice in a tree, as in (S (S …)), counts once.
+    """
 
     start: int = Field(examples=[0])
     end: int = Field(examples=[2])

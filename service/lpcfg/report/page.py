@@ -7,11 +7,11 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
-from math import prod
 from typing import Any
 
 from lpcfg.report.plots import Bar, Mark, bars, heat, reliability
 from lpcfg.report.style import CSS
+from lpcfg.store.files import Tensors
 from lpcfg.store.versions import Stored
 
 Facts = Mapping[str, Any]
@@ -20,7 +20,6 @@ LABELS = 20
 """How many labels have their F1 drawn: the most frequent ones."""
 SYMBOLS = 40
 """How many symbols have their singular values drawn: the most frequent ones."""
-_BYTES = {"F64": 8, "I64": 8, "U64": 8, "F32": 4, "I32": 4, "F16": 2, "U8": 1, "I8": 1, "BOOL": 1}
 
 
 @dataclass(frozen=True)
@@ -35,12 +34,12 @@ def page(stored: Stored, evaluation: Evaluation | None = None) -> str:
     """Write the whole page. Without an evaluation, show the dev scores from training."""
     manifest: Facts = stored.manifest
     facts: Facts = manifest.get("facts") or {}
-    evaluation, dev = evaluation or _on_dev(facts), facts.get("dev")
+    evaluation = evaluation or _on_dev(facts)
     sections = [
         *(_scored(evaluation, stored) if evaluation else ()),
-        _unseen(dev) if dev else "",
+        _unseen(facts.get("dev") or {}),
         _spectra(facts),
-        _sizes(manifest, facts),
+        _sizes(stored, facts),
         _stages(facts.get("stages", ())),
         _configuration(facts),
     ]
@@ -58,15 +57,16 @@ def told(stored: Stored, evaluation: Evaluation | None = None) -> dict[str, Any]
     manifest: Facts = stored.manifest
     facts: Facts = manifest.get("facts") or {}
     evaluation = evaluation or _on_dev(facts)
-    reference = stored.reference
+    reference, maps = stored.reference, _maps(stored)
     return {
         "name": reference.name,
         "version": reference.version,
         "hash": reference.hash,
         "created": manifest["created"],
         "evaluation": evaluation and {"on": evaluation.title, **evaluation.scores},
-        "calibration_map": stored.grammar.get("calibration"),
-        "arrays": _array_bytes(manifest),
+        "calibration_map": maps.get(""),
+        "kind_calibration_maps": {kind: one for kind, one in maps.items() if kind},
+        "arrays": _array_bytes(stored.tensors),
         "files": {name: one["bytes"] for name, one in manifest["files"].items()},
         "facts": facts,
     }
@@ -106,8 +106,20 @@ def _top(stored: Stored, facts: Facts, evaluation: Evaluation | None) -> str:
     by = f"Learned by {escape(learned)}. " if learned else ""
     return (
         f"<header><h1>{escape(str(stored.reference))}</h1>"
-        f'<p class="muted">{by}Published {escape(str(manifest["created"]))}, '
+        f'<p class="muted">{by}{_adapted(facts)}Published {escape(str(manifest["created"]))}, '
         f"hash <code>{escape(stored.reference.hash)}</code>.</p>{_tiles(tiles)}</header>"
+    )
+
+
+def _adapted(facts: Facts) -> str:
+    """Say which model this one was adapted from, if it was."""
+    if "adaptation" not in facts:
+        return ""
+    own, base = facts["adaptation"], facts["base"]
+    return (
+        f"Adapted from {escape(base['model'])} to {own['trees']:,} trees of {own['words']:,} "
+        "words; what is said here of training trees, singular values and the training's cost is "
+        "the base's. "
     )
 
 
@@ -122,7 +134,17 @@ def _training_seconds(stages: Sequence[Facts]) -> float:
 def _scored(evaluation: Evaluation, stored: Stored) -> list[str]:
     if "calibration" not in evaluation.scores:
         return [_f1(evaluation)]
-    return [_f1(evaluation), _calibration(evaluation, stored.grammar.get("calibration"))]
+    return [_f1(evaluation), _calibration(evaluation, _maps(stored))]
+
+
+def _maps(stored: Stored) -> dict[str, Any]:
+    """Return the maps of the probabilities that are served, by kind of text; "" for all others.
+
+    Where a rescoring layer decides, they are the layer's.
+    """
+    fitted: Facts = stored.grammar.get("rescoring", stored.grammar)  # type: ignore[assignment]
+    maps = {"": fitted.get("calibration"), **fitted.get("kind_calibrations", {})}
+    return {kind: one for kind, one in maps.items() if one is not None}
 
 
 def _f1(evaluation: Evaluation) -> str:
@@ -170,20 +192,19 @@ def _groups(groups: Facts, counted: str) -> str:
         )
         for name, one in groups.items()
     ]
-    return bars(rows, label=f"F1 and how many {counted}", most=100.0, labels_width=64)
+    return bars(rows, label=f"F1 and how many {counted}", most=100.0)
 
 
-def _calibration(evaluation: Evaluation, fitted: Any) -> str:
+def _calibration(evaluation: Evaluation, maps: Facts) -> str:
     raw, served = evaluation.scores["raw_calibration"], evaluation.scores["calibration"]
-    curve = list(zip(*fitted, strict=True)) if fitted else []
-    mapped = (
-        "The line is the map, fitted to trees held out of training."
-        if curve
-        else "This model has no map: it serves probabilities as they are."
-    )
+    curves = [list(zip(*one, strict=True)) for one in maps.values()]
+    mapped = "This model has no map: it serves probabilities as they are."
+    if curves:
+        lines = "lines are its maps, one for each kind of text" if curves[1:] else "line is its map"
+        mapped = f"The {lines}, fitted to trees held out of training."
     before = _figure(
         f"<strong>Before the map</strong>: error {raw['calibration_error']:.4f}",
-        reliability(_marks(raw), curve, label="reliability before the calibration map"),
+        reliability(_marks(raw), curves, label="reliability before the calibration map"),
     )
     after = _figure(
         f"<strong>As served</strong>: error {served['calibration_error']:.4f}",
@@ -228,6 +249,8 @@ def _bins(bins: Sequence[Facts]) -> str:
 
 
 def _unseen(dev: Facts) -> str:
+    if "unseen_words" not in dev:  # as of an adapted model, whose base's trees are not at hand
+        return ""
     shares = {
         "unknown words": (dev["unseen_words"], dev["tokens"]),
         "sentences with a new rule": (dev["trees_with_unseen_rules"], dev["trees"]),
@@ -296,14 +319,14 @@ def _spectrum(title: str, member: Facts, counts: Mapping[str, int]) -> str:
     return f"<div>{_figure(escape(title), plot)}{folded}</div>"
 
 
-def _sizes(manifest: Facts, facts: Facts) -> str:
-    tensors = _array_bytes(manifest)
+def _sizes(stored: Stored, facts: Facts) -> str:
+    manifest: Facts = stored.manifest
+    tensors = _array_bytes(stored.tensors)
     rows = sorted(tensors.items(), key=lambda item: -item[1])
     plot = bars(
         [Bar(name, size, _megabytes(size), f"{name}: {size:,} bytes") for name, size in rows],
         label="bytes of every group of arrays",
         most=max(tensors.values(), default=0),
-        labels_width=110,
     )
     counted = _table(
         ("what", "how many"),
@@ -321,14 +344,13 @@ def _sizes(manifest: Facts, facts: Facts) -> str:
     )
 
 
-def _array_bytes(manifest: Facts) -> dict[str, int]:
+def _array_bytes(tensors: Tensors) -> dict[str, int]:
     """Sum the bytes of the arrays in memory, by purpose."""
-    tensors: dict[str, int] = {}
-    for name, one in manifest["tensors"].items():
+    sizes: dict[str, int] = {}
+    for name, array in tensors.items():
         group = _room(name)
-        size = prod(one["shape"]) * _BYTES[one["dtype"]]
-        tensors[group] = tensors.get(group, 0) + size
-    return tensors
+        sizes[group] = sizes.get(group, 0) + array.nbytes
+    return sizes
 
 
 def _room(tensor: str) -> str:
@@ -354,7 +376,6 @@ def _stages(stages: Sequence[Facts]) -> str:
         ],
         label="seconds of every stage",
         most=max(one["seconds"] for one in stages),
-        labels_width=240,
     )
     table = _table(
         ("stage", "CPU s", "items", "peak", "largest worker"),

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from html import escape
 
 Point = tuple[float, float]
+CHARACTER = 7.5
+"""The mean width of a label's characters, as wide fonts of 12 pixels have it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,10 +33,11 @@ class Mark:
     title: str
 
 
-def bars(rows: Sequence[Bar], *, label: str, most: float, labels_width: float = 130) -> str:
+def bars(rows: Sequence[Bar], *, label: str, most: float) -> str:
     """Draw horizontal bars, one per row, from 0 to `most`."""
-    width, row, room = 480.0, 24.0, 96.0
-    scale = (width - labels_width - room) / most if most else 0.0
+    longest, row, room = 280.0, 24.0, 96.0
+    labels_width = _labels_width(one.label for one in rows)
+    scale = longest / most if most else 0.0
     parts = []
     for k, one in enumerate(rows):
         y = k * row
@@ -47,14 +50,14 @@ def bars(rows: Sequence[Bar], *, label: str, most: float, labels_width: float = 
             _text(end + 8, y + row / 2, one.note),
         ]
         parts.append(_group(inner, one.title))
-    return _svg(parts, width, row * len(rows), label)
+    return _svg(parts, labels_width + longest + room, row * len(rows), label)
 
 
-def reliability(marks: Sequence[Mark], curve: Sequence[Point], *, label: str) -> str:
+def reliability(marks: Sequence[Mark], curves: Sequence[Sequence[Point]], *, label: str) -> str:
     """Draw how often items were right (upwards) against their predicted probability (to the right).
 
     Dots on the diagonal are well calibrated. The bars below the square count the items of each dot;
-    `curve` is a map that would correct the probabilities.
+    `curves` are maps that would correct the probabilities.
     """
     side, left, top, below = 300.0, 54.0, 10.0, 56.0
 
@@ -72,8 +75,7 @@ def reliability(marks: Sequence[Mark], curve: Sequence[Point], *, label: str) ->
             _text(x, top + side + below + 14, f"{share:.1f}", "axis middle"),
         ]
     parts.append(_line(at(0, 0), at(1, 1), "diagonal"))
-    if curve:
-        parts.append(_path([at(x, y) for x, y in curve], "curve"))
+    parts += [_path([at(x, y) for x, y in curve], "curve") for curve in curves]
     heaviest = max((mark.weight for mark in marks), default=0.0)
     for mark in marks:
         share = mark.weight / heaviest
@@ -100,7 +102,7 @@ def heat(rows: Sequence[tuple[str, Sequence[float], int, str]], *, columns: int,
 
     Each row is (name, values, number of framed squares, title).
     """
-    size, labels_width = 15.0, 110.0
+    size, labels_width = 15.0, _labels_width(name for name, *_ in rows)
     parts = []
     for k, (name, values, framed, title) in enumerate(rows):
         y = k * size
@@ -129,6 +131,11 @@ def _svg(parts: Iterable[str], width: float, height: float, label: str) -> str:
         f'<svg viewBox="0 0 {_n(width)} {_n(height)}" width="{_n(width)}" role="img" '
         f'aria-label="{escape(label)}">{"".join(parts)}</svg>'
     )
+
+
+def _labels_width(labels: Iterable[str]) -> float:
+    """Return a width that the longest of these labels fits into."""
+    return 16 + CHARACTER * max(map(len, labels), default=0)
 
 
 def _group(parts: Iterable[str], title: str) -> str:

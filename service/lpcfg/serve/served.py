@@ -78,7 +78,7 @@ class Served:
 
 
 DEPENDENCIES = "en-dep"
-"""The dependency model that is served where the store has it."""
+"""The dependency model that is served where none is named, if the store or the package has it."""
 NEWEST = "newest"
 """Stands for a version's number: the highest there is."""
 
@@ -315,7 +315,7 @@ def _only(
 
 
 def _dependency_model(name: str | None, store: str) -> "Slot[DependencyParser] | None":
-    """Find the dependency model to serve. Raise if one is asked for that the store lacks."""
+    """Find the dependency model to serve. Raise if one is asked for that is nowhere."""
     try:
         return Slot.of(name or DEPENDENCIES, store, _load_dependencies)
     except StoreError:

@@ -1,9 +1,17 @@
-"""The place where models are looked for unless a setting says otherwise."""
+"""The places where models are looked for unless a setting says otherwise."""
 
 from pathlib import Path
+
+_PACKAGE = Path(__file__).resolve().parents[1]
+_BESIDE_THE_CODE = _PACKAGE.parents[1] / "model_store"
 
 
 def default_store() -> str:
     """Find `model_store` in the checkout this code runs from, or else in the current folder."""
-    beside_the_code = Path(__file__).resolve().parents[3] / "model_store"
-    return str(beside_the_code if beside_the_code.is_dir() else Path("model_store"))
+    return str(_BESIDE_THE_CODE if _BESIDE_THE_CODE.is_dir() else Path("model_store"))
+
+
+def package_store() -> Path:
+    """Find the models that came with the package: inside it, or in a checkout beside its code."""
+    inside = _PACKAGE / "model_store"
+    return inside if inside.is_dir() else _BESIDE_THE_CODE

@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
@@ -20,10 +20,13 @@ from lpcfg.store.files import (
     read_files,
     read_manifest,
 )
+from lpcfg.store.places import package_store
 from lpcfg.store.storage import MANIFEST, VERSION, Kind, explained, open_storage, published
 
-BUILT_IN = Path(__file__).resolve().parents[1] / "model_store"
-"""Models that are part of an installed package. A name that a store lacks is looked for here."""
+BUILT_IN = package_store()
+"""The store of the models that came with the package. A model that a store lacks is looked for
+here.
+"""
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 
 
@@ -108,12 +111,19 @@ def check_publishable(store: str | Path, name: str) -> None:
         open_storage(store).try_writing(name)
 
 
-def load(reference: str, store: str | Path) -> Stored:
+def load(reference: str, *stores: str | Path) -> Stored:
     """Load and verify the version that a reference names (`NAME`, `NAME@VERSION` or a path).
 
-    Files of a remote store are read once, and kept on this machine.
+    It is looked for in the stores in turn, and then among the models of the package. Files of a
+    remote store are read once, and kept on this machine.
     """
-    return _load(reference, store, use_cache=True)[0]
+    return _load(reference, stores, use_cache=True)[0]
+
+
+def exists(reference: str, *stores: str | Path) -> bool:
+    """Return True if `load` would find the version. Its files are not read."""
+    with explained(f"read {reference} from {stores[0]}"):
+        return _find(*_parts(reference, _and_package(*stores))) is not None
 
 
 def verify(reference: str, store: str | Path) -> list[CheckedFile]:
@@ -124,14 +134,14 @@ def verify(reference: str, store: str | Path) -> list[CheckedFile]:
 def resolve(reference: str, store: str | Path) -> Reference:
     """Find the version that a reference means now. Only its manifest is read and verified."""
     with explained(f"read {reference} from {store}"):
-        place = _locate(reference, store)
+        place = _locate(reference, _and_package(store))
         return _reference(place, read_manifest(place)[0])
 
 
 def locate(reference: str, store: str | Path) -> tuple[str, str, int]:
     """Find the store, the name and the number of the version that a reference means now."""
     with explained(f"read {reference} from {store}"):
-        place = _locate(reference, store)
+        place = _locate(reference, _and_package(store))
     return place.store if "/" in reference else str(store), place.name, place.version
 
 
@@ -139,31 +149,22 @@ def versions(name: str, store: str | Path) -> list[int]:
     """List the numbers of a model's versions, the newest first. Raise StoreError without any."""
     with explained(f"read {name} from {store}"):
         check_name(name)
-        home = _home(name, store)
-        numbers = list(published(open_storage(home), name))
-        if not numbers:
-            raise StoreError(_no_version(name, home))
-        return numbers
+        place = _locate(name, _and_package(store))
+        return list(published(place.storage, place.name))
 
 
 def list_models(store: str | Path) -> list[Listed]:
-    """List every published version, by name and number, built-in models of other names included.
+    """List every published version of this store alone, by name and number.
 
     Remains of killed publishes are left out.
     """
     with explained(f"list the models in {store}"):
-        homes = dict.fromkeys(_names(store), store)
-        if BUILT_IN.is_dir():
-            homes = {**dict.fromkeys(_names(BUILT_IN), BUILT_IN), **homes}
+        storage = open_storage(store)
         return [
-            _listed(Place(open_storage(home), str(home), name, version))
-            for name, home in sorted(homes.items())
-            for version in sorted(published(open_storage(home), name))
+            _listed(Place(storage, str(store), name, version))
+            for name in _models_among(storage.entries(""))
+            for version in sorted(published(storage, name))
         ]
-
-
-def _names(store: str | Path) -> list[str]:
-    return _models_among(open_storage(store).entries(""))
 
 
 def _models_among(kinds: Mapping[str, Kind]) -> list[str]:
@@ -178,7 +179,7 @@ def remove(reference: str, store: str | Path) -> str:
     A bare NAME is accepted only if it has a single version. Numbers are not used again.
     """
     with explained(f"remove {reference} from {store}"):
-        place = _locate(reference, store, or_built_in=False)
+        place = _locate(reference, [store])
         if "/" not in reference and "@" not in reference:
             versions = sorted(published(place.storage, place.name))
             if len(versions) > 1:
@@ -194,9 +195,20 @@ def remove(reference: str, store: str | Path) -> str:
 # References --------------------------------------------------------------------------------------
 
 
-def _locate(reference: str, store: str | Path, *, or_built_in: bool = True) -> Place:
+def _locate(reference: str, stores: Sequence[str | Path]) -> Place:
+    """Find a version in the first of the stores that has it. Raise StoreError if none does."""
+    name, wanted, homes = _parts(reference, stores)
+    place = _find(name, wanted, homes)
+    if place is None:
+        raise StoreError(_missing(name, wanted, homes))
+    return place
+
+
+def _parts(reference: str, stores: Sequence[str | Path]) -> tuple[str, str, Sequence[str | Path]]:
+    """Read a reference: the name, the version's number or nothing, and where it may be."""
     if "/" in reference:
-        store, name, wanted = _split_path(reference)
+        home, name, wanted = _split_path(reference)
+        stores = [home]
     else:
         name, at, wanted = reference.partition("@")
         if at and not VERSION.fullmatch(wanted):
@@ -205,31 +217,29 @@ def _locate(reference: str, store: str | Path, *, or_built_in: bool = True) -> P
                 f"write it as in {name}@1, or only {name} for its newest version"
             )
     check_name(name)
-    home = _home(name, store, or_built_in=or_built_in)
-    storage = open_storage(home)
-    numbers = published(storage, name)
-    number = next((n for n in numbers if wanted in ("", str(n))), None)
-    if number is None:
-        raise StoreError(_no_version(name, home, wanted))
-    return Place(storage, str(home), name, number)
+    return name, wanted, stores
 
 
-def _home(name: str, store: str | Path, *, or_built_in: bool = True) -> str | Path:
-    """Return the store that has the model: this one, or that of the package."""
-    kinds = open_storage(store).entries("")
-    if kinds.get(name) == "folder":
-        return store
-    if not (or_built_in and (BUILT_IN / name).is_dir()):
-        raise StoreError(_no_model(kinds, name, str(store)))
-    return BUILT_IN
+def _find(name: str, wanted: str, stores: Sequence[str | Path]) -> Place | None:
+    for store in stores:
+        for number in _numbers(store, name):
+            if wanted in ("", str(number)):
+                return Place(open_storage(store), str(store), name, number)
+    return None
 
 
-def _no_version(name: str, store: str | Path, wanted: str = "") -> str:
-    versions = sorted(published(open_storage(store), name))
-    return (
-        f"expected a published version {wanted or 'of any number'} of `{name}` in {store}, "
-        f"found {join(versions)}: publish it or name another"
-    )
+def _and_package(*stores: str | Path) -> list[str | Path]:
+    """List these stores and behind them that of the package, each once."""
+    known = {Path(store).resolve() for store in stores if "://" not in str(store)}
+    of_package = [BUILT_IN] if BUILT_IN.is_dir() and BUILT_IN.resolve() not in known else []
+    return [*dict.fromkeys(stores), *of_package]
+
+
+def _numbers(store: str | Path, name: str) -> list[int]:
+    """List the published versions of a model, the newest first; none where the store lacks it."""
+    storage = open_storage(store)
+    is_there = storage.entries("").get(name) == "folder"
+    return list(published(storage, name)) if is_there else []
 
 
 def _split_path(reference: str) -> tuple[str, str, str]:
@@ -253,13 +263,26 @@ def check_name(name: str) -> None:
         )
 
 
-def _no_model(kinds: Mapping[str, Kind], name: str, store: str) -> str:
-    found = f"a {kinds[name]} of that name" if name in kinds else "none of that name"
-    names = join(_models_among(kinds))
+def _missing(name: str, wanted: str, homes: Sequence[str | Path]) -> str:
+    """Say which version is nowhere, where it was looked for, and what is there."""
+    reference = f"{name}@{wanted}" if wanted else name
     return (
-        f"expected a model `{name}` in {store}, found {found}; models there: {names}: "
-        "publish it or name another model or store"
+        f"expected a model `{reference}` in {' or '.join(map(str, homes))}, found none: "
+        f"{'; '.join(_content(home, name) for home in homes)}: publish it, or name another model "
+        "or store"
     )
+
+
+def _content(store: str | Path, name: str) -> str:
+    """Say which models a store has, and which versions of the one with this name."""
+    kinds = open_storage(store).entries("")
+    names = [
+        f"{one} (versions: {join(sorted(_numbers(store, one)))})" if one == name else one
+        for one in _models_among(kinds)
+    ]
+    if kinds.get(name, "folder") != "folder":
+        names.append(f"a {kinds[name]} `{name}`")
+    return f"{store} has {join(names) if names else 'no models'}"
 
 
 def _listed(place: Place) -> Listed:
@@ -274,14 +297,14 @@ def _listed(place: Place) -> Listed:
 
 def load_checked(reference: str, store: str | Path) -> tuple[Stored, list[CheckedFile]]:
     """Load a version as `load` does, all of it from the store, and list the files checked."""
-    return _load(reference, store, use_cache=False)
+    return _load(reference, [store], use_cache=False)
 
 
 def _load(
-    reference: str, store: str | Path, *, use_cache: bool
+    reference: str, stores: Sequence[str | Path], *, use_cache: bool
 ) -> tuple[Stored, list[CheckedFile]]:
-    with explained(f"read {reference} from {store}"):
-        place = _locate(reference, store)
+    with explained(f"read {reference} from {' or '.join(map(str, stores))}"):
+        place = _locate(reference, _and_package(*stores))
         data, manifest = read_manifest(place)
         files = read_files(place, manifest, place.storage.cache() if use_cache else None)
     bundle = decode(place, files, manifest)

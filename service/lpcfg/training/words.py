@@ -7,7 +7,7 @@ from pathlib import Path
 from lpcfg.base.errors import TrainingError
 from lpcfg.engine.rescoring.layer import Layer, Vectors
 from lpcfg.kinds.constituency.model import from_bundle
-from lpcfg.store.versions import list_models, load
+from lpcfg.store.versions import exists, load
 from lpcfg.training.config import TrainingConfig
 
 OWN = "none"
@@ -42,19 +42,18 @@ def words_of(
 ) -> Words:
     """Return raw text, the vectors of a named model, or for English those of the default model.
 
-    A model is taken from the first of the stores that has it. Where none has the default model,
-    vectors come from the treebank's own words, as they do for the name OWN.
+    A model is taken from the first of the stores that has it, or else from the package. Where
+    neither has the default model, vectors come from the treebank's own words, as they do for the
+    name OWN.
     """
     if config.rescoring is None or texts or model == OWN:
         return Words(texts=texts)
     if model is None and config.language != "english":
         return Words()
     reference = default if model is None else model
-    name = reference.partition("@")[0]
-    having = [store for store in dict.fromkeys(stores) if _has(store, name)]
-    if model is None and not having:
+    if model is None and not exists(reference, *stores):
         return Words()
-    stored = load(reference, [*having, stores[0]][0])
+    stored = load(reference, *stores)
     layer = from_bundle(stored).rescoring
     if layer is not None and layer.vectors is not None:
         return Words(layer=layer, model=str(stored.reference))
@@ -64,7 +63,3 @@ def words_of(
         f"expected a model with vectors of words, got {model}, which has none: name another, or "
         "give raw text"
     )
-
-
-def _has(store: str, name: str) -> bool:
-    return any(one.reference.name == name for one in list_models(store))

@@ -26,6 +26,7 @@ from lpcfg.kinds.sentences import Sentence
 from lpcfg.trees.binarize import restore
 from lpcfg.trees.brackets import parse_tree
 from lpcfg.trees.tree import Tree
+from tests import naive
 from tests.small_charts import NOTHING_OUT, coarse_of
 from tests.strategies_grammar import literal_emissions
 
@@ -64,14 +65,32 @@ class Read:
         return self.pruned.chart
 
 
-def read(sentence: Sentence | None = None, calibration: MonotoneMap | None = None) -> Read:
+# Chains with one label, with a label twice, and with another label between the two.
+CHAINS = Grammar(
+    symbols=("S|S", "S|VP|S", "S", "NP|NP|NN", "NP|NN"),
+    n_internal=3,
+    rules=np.array(
+        [[0, 2, 3], [0, 3, 4], [1, 3, 0], [1, 4, 3], [2, 0, 3], [2, 1, 4], [2, 3, 1], [2, 4, 4]]
+    ),
+    terminals=("the", "dog"),
+    entries=np.array([[3, 0], [4, 0], [3, 1], [4, 1]]),
+)
+CHAIN_ROOTS = (0.5, 0.2, 0.3, 0.0, 0.0)
+
+
+def read(
+    sentence: Sentence | None = None,
+    calibration: MonotoneMap | None = None,
+    grammar: Grammar = GRAMMAR,
+    roots: tuple[float, ...] = ROOTS,
+) -> Read:
     q = np.array([0.5, 0.3, 0.4, 0.2, 0.6, 0.4, 1.0, 1.0])
-    coarse = coarse_tables(GRAMMAR, q, np.array(ROOTS))
-    found = coarse_of(coarse).prune(literal_emissions(GRAMMAR, WORDS), NOTHING_OUT)
+    coarse = coarse_tables(grammar, q, np.array(roots))
+    found = coarse_of(coarse).prune(literal_emissions(grammar, WORDS), NOTHING_OUT)
     assert isinstance(found, Pruned)
     answers = Answers(
         sentence or Sentence(WORDS),
-        Labels.of(GRAMMAR),
+        Labels.of(grammar),
         lambda chart: (1, math.log(0.5) if len(chart.symbol) else 0.0),
         fine.posteriors(found, []),
         calibration,
@@ -120,15 +139,17 @@ def test_a_grammar_of_bare_tags_has_no_constituents() -> None:
 
 @given(st.lists(st.integers(0, GRAMMAR.n_symbols - 1)))
 def test_symbols_are_spelled_as_labels_of_constituents(symbols: list[int]) -> None:
-    labels = Labels.of(GRAMMAR)
-    rows, number, names = labels.spelled(np.array(symbols, np.int32))
-    spelled = list(zip(rows.tolist(), [names[k] for k in number.tolist()], strict=True))
-    expected = []
-    for row, a in enumerate(symbols):
-        chain = labels.chains[a]
-        below = chain[:-1] if a >= GRAMMAR.n_internal else chain
-        expected += [(row, label) for label in below]
-    assert spelled == expected
+    for grammar in (GRAMMAR, CHAINS):
+        known = [a % grammar.n_symbols for a in symbols]
+        labels = Labels.of(grammar)
+        rows, number, names = labels.spelled(np.array(known, np.int32))
+        spelled = list(zip(rows.tolist(), [names[k] for k in number.tolist()], strict=True))
+        expected = []
+        for row, a in enumerate(known):
+            chain = labels.chains[a]
+            below = chain[:-1] if a >= grammar.n_internal else chain
+            expected += [(row, label) for label in dict.fromkeys(below)]
+        assert spelled == expected
 
 
 def test_a_label_is_repeated_where_its_chain_had_it_before() -> None:
@@ -259,6 +280,37 @@ def test_marginals_sum_over_the_items_that_share_a_label_and_a_span() -> None:
             p for (_, start, end), p in spans.items() if (start, end) == (cell.start, cell.end)
         ]
         assert cell.expected == pytest.approx(sum(there), rel=1e-12)
+
+
+def test_a_label_that_a_chain_repeats_counts_once_a_span() -> None:
+    """Against sums over all trees, listed without the engine."""
+    found = read(grammar=CHAINS, roots=CHAIN_ROOTS)
+    trees = naive.all_derivations(found.coarse, literal_emissions(CHAINS, WORDS))
+    mu: Spans = {}
+    for tree, p in trees:
+        met = {
+            (label, start, end)
+            for symbol, start, end, *_ in naive.nodes(tree)
+            for label in CHAINS.symbols[symbol].removesuffix("|NN").split("|")
+        }
+        for key in met:
+            mu[key] = mu.get(key, 0.0) + p
+    whole = sum(p for _, p in trees)
+    shares = {key: p / whole for key, p in mu.items()}
+    assert mu["S", 0, 4] == pytest.approx(whole)  # every tree has one S or two over all words
+    table = SpanTable.of(found.answers.posteriors, Labels.of(CHAINS), CHAINS, None)
+    marginals = {(one.label, one.start, one.end): one for one in table.spans(0.0, None)}
+    # a few float64 sums in another order
+    told = {key: one.probability for key, one in marginals.items()}
+    assert told == pytest.approx(shares, rel=1e-12)
+    raw = {key: one.sign * math.exp(one.log_magnitude) for key, one in marginals.items()}
+    assert raw == pytest.approx(mu, rel=1e-12)
+    for cell in table.cells():
+        there = [p for (_, *span), p in shares.items() if span == [cell.start, cell.end]]
+        assert cell.expected == pytest.approx(math.fsum(there), rel=1e-12)
+    for derivation in decode.k_best(found.answers.posteriors, "max-rule"):
+        for one in found.answers.parse(derivation).constituents:
+            assert one.probability == pytest.approx(told[one.label, one.start, one.end], rel=1e-12)
 
 
 def test_raw_marginals_are_the_items() -> None:

@@ -54,7 +54,7 @@ def _parse_json(parse: Parse) -> Json:
 
 
 def marginals_json(marginals: Marginals) -> Json:
-    """Return labelled spans with their posteriors, and the expected constituents of each cell."""
+    """Return labelled spans with their posteriors, and the expected labels of each cell."""
     return {
         "status": marginals.status,
         "reason": marginals.reason,

@@ -88,13 +88,18 @@ class Labels:
         return self.start, self.numbers, self.repeated
 
     def spelled(self, symbols: Ints) -> tuple[Longs, Ints, Sequence[str]]:
-        """List every constituent label in these symbols: its owner, its number, and all names."""
+        """List every constituent label in these symbols: its owner, its number, and all names.
+
+        A label that a symbol's chain repeats is listed once.
+        """
         sizes = self.start[symbols + 1] - self.start[symbols]
         rows = np.repeat(np.arange(len(symbols)), sizes)
         first = np.cumsum(sizes) - sizes
-        number = self.numbers[self.start[symbols][rows] + np.arange(len(rows)) - first[rows]]
+        at = self.start[symbols][rows] + np.arange(len(rows)) - first[rows]
+        number = self.numbers[at]
         is_label = np.array([not is_tag for _, is_tag in self.ids], np.bool_)[number]
-        return rows[is_label], number[is_label], [name for name, _ in self.ids]
+        listed = is_label & ~self.repeated[at]
+        return rows[listed], number[listed], [name for name, _ in self.ids]
 
     def with_label(self, label: str, *, pointer: str = "") -> Bools:
         """Find the symbols that have this label above words. Errors use `pointer`."""
@@ -257,8 +262,9 @@ class SpanTable:
     """Posteriors of names (labels, or symbols) over spans: rows of name, start, end and numbers.
 
     `ratio` is the signed μ / p(x), `vote` what the members' magnitudes make of it (see `fine`);
-    both are sums over the items that share the name and the span. `uncalibrated` is the vote cut
-    off at 1, `probability` the same after the model's calibration map.
+    both are sums over the items that share the name and the span, each counted once however often
+    its chain has the label. `uncalibrated` is the vote cut off at 1, `probability` the same after
+    the model's calibration map.
     """
 
     names: Sequence[str]

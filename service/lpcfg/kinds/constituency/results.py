@@ -186,7 +186,7 @@ class SpanMarginal:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A span and the expected number of constituents over it."""
+    """A span and the expected number of labels over it; one that a tree has twice counts once."""
 
     start: int
     end: int

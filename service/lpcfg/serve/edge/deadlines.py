@@ -15,12 +15,13 @@ from typing import Any, Literal
 import structlog
 from uvicorn._types import ASGI3Application
 from uvicorn.config import Config
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 from uvicorn.server import ServerState
 
 from lpcfg.serve.edge.gate import Gate
 from lpcfg.serve.http.problems import problem
 from lpcfg.serve.http.record import CONNECTION, Record
+from lpcfg.serve.http.upgrades import WithoutUpgrades
 from lpcfg.serve.state import BATCHES
 from lpcfg.settings import Settings
 
@@ -70,7 +71,7 @@ class _Joined:
         self._transport.close()
 
 
-class DeadlineProtocol(HttpToolsProtocol):
+class DeadlineProtocol(WithoutUpgrades):
     """One connection. The clock stops while the service itself has paused reading."""
 
     settings: Settings

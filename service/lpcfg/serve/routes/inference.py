@@ -7,6 +7,8 @@ in Triton's binary form; answers are JSON, which its clients read as well.
 
 import json
 from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
 from importlib.metadata import version as installed
 from typing import Any
 
@@ -26,7 +28,7 @@ from lpcfg.protocol.schemas import (
     TensorMetadata,
     TensorModel,
 )
-from lpcfg.serve.http.bodies import GuardedRoute, JsonRequest, read_json
+from lpcfg.serve.http.bodies import GuardedRoute, JsonRequest, decoded, read_json
 from lpcfg.serve.http.keys import BEARER
 from lpcfg.serve.http.problems import InvalidError, documented, problem_of_validation
 from lpcfg.serve.routes import inputs
@@ -35,6 +37,7 @@ from lpcfg.serve.routes.tasks import Answer, limited, parse_task
 from lpcfg.serve.scheduling.work import Task
 from lpcfg.serve.served import Served
 from lpcfg.serve.state import TheService, asker_of
+from lpcfg.settings import Settings
 
 INFER = "/v2/models/{name}/infer"
 _JSON_LENGTH = "inference-header-content-length"
@@ -117,11 +120,12 @@ async def infer(
     settings, stop = service.settings, service.stop()
     served = _served(service, name, version)
     body = await JsonRequest(request.scope, request.receive).limited()
-    asked, texts = _read(body, request.headers.get(_JSON_LENGTH), settings.max_json_depth)
-    admit_sentences(service, request, None, texts)
+    read = partial(_read, json_length=request.headers.get(_JSON_LENGTH))
+    asked = await decoded(body, read, service)
+    admit_sentences(service, request, None, asked.texts)
 
     def prepare() -> list[Task[Answer]]:
-        sentences = inputs.sentences_of(None, texts, settings, stop)
+        sentences = inputs.sentences_of(None, asked.texts, settings, stop)
         options = ParseOptions(k=1)
         tasks = (
             parse_task(service.cache, served, one, options, stop, f"/inputs/0/data/{number}")
@@ -129,7 +133,7 @@ async def infer(
         )
         return limited(tasks, settings)
 
-    estimate = inputs.estimate(None, texts, settings)
+    estimate = inputs.estimate(None, asked.texts, settings)
     answers = await service.compute(request, prepare, estimate, stop)
     service.done(asker_of(request), INFER, served.version, [one.tokens for one in answers])
     return Response(_written(served, asked, answers), media_type="application/json")
@@ -139,8 +143,17 @@ def _served(service: TheService, name: str, version: str | None) -> Served:
     return service.models.at(name if version is None else f"{name}@{version}")
 
 
-def _read(body: bytes, json_length: str | None, depth: int) -> tuple[InferRequest, list[str]]:
-    """Read a request, whose strings may follow its JSON, and return its texts as well."""
+@dataclass(frozen=True)
+class _Asked:
+    """The sentences of a request, and the outputs that it names."""
+
+    id: str | None
+    texts: list[str]
+    outputs: list[str] | None
+
+
+def _read(body: bytes, settings: Settings, *, json_length: str | None) -> _Asked:
+    """Read a request, whose strings may follow its JSON."""
     length = len(body)
     if json_length is not None:
         length = int(json_length) if json_length.isdecimal() and len(json_length) < 10 else -1
@@ -149,7 +162,7 @@ def _read(body: bytes, json_length: str | None, depth: int) -> tuple[InferReques
                 f"expected the length of the JSON in {_JSON_LENGTH}, at most {len(body)}, got "
                 f"{json_length!r}: send how many bytes of the body are JSON"
             )
-    value = read_json(body[:length], depth)
+    value = read_json(body[:length], settings)
     try:
         asked = InferRequest.model_validate(value)
     except ValidationError as error:
@@ -160,9 +173,9 @@ def _read(body: bytes, json_length: str | None, depth: int) -> tuple[InferReques
             "expected a tensor `text` of the datatype BYTES, got none: send the sentences in it",
             pointer="/inputs",
         )
-    if given.data is not None:
-        return asked, _flat(given.data)
-    return asked, list(_strings(body[length:]))
+    texts = list(_strings(body[length:])) if given.data is None else _flat(given.data)
+    outputs = None if asked.outputs is None else [one.name for one in asked.outputs]
+    return _Asked(asked.id, texts, outputs)
 
 
 def _in_body(error: ValidationError) -> list[dict[str, Any]]:
@@ -206,13 +219,13 @@ def _strings(data: bytes) -> Iterator[str]:
             ) from None
 
 
-def _written(served: Served, asked: InferRequest, answers: list[Answer]) -> bytes:
+def _written(served: Served, asked: _Asked, answers: list[Answer]) -> bytes:
     trees = []
     for one in answers:
         parses = json.loads(one.body)["parses"]
         trees.append(parses[0]["tree"] if parses else "")
     data = {"tree": trees, "answer": [one.body.decode() for one in answers]}
-    wanted = [one.name for one in asked.outputs or ()] or list(data)
+    wanted = asked.outputs or list(data)
     for name in wanted:
         if name not in data:
             raise InputError(

@@ -12,7 +12,7 @@ from lpcfg.base.cancel import Stop
 from lpcfg.base.errors import InputError, LimitError, LpcfgError
 from lpcfg.kinds.sentences import Sentence
 from lpcfg.protocol.schemas import Problem, SentenceInput
-from lpcfg.serve.http.bodies import LARGE, read_json
+from lpcfg.serve.http.bodies import decoded, read_json
 from lpcfg.serve.http.limits import check_sentence
 from lpcfg.serve.http.problems import Refused, problem_of, problem_of_validation
 from lpcfg.serve.routes import inputs
@@ -63,11 +63,7 @@ class Lines:
         if isinstance(line, LpcfgError):
             raise line
         service, settings = self.service, self.service.settings
-        if len(line) < LARGE:
-            value = read_json(line, settings.max_json_depth)
-        else:
-            reading = service.reader.submit(read_json, line, settings.max_json_depth)
-            value = await asyncio.wrap_future(reading)
+        value = await decoded(line, read_json, service)
         check_sentence(value, settings, "")
         given = _INPUT.validate_python(value)
         expected = inputs.tokens_in(None, [given])
