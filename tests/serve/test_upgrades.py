@@ -14,12 +14,12 @@ from benchmarks.serving import Process
 from uvicorn.config import Config
 from uvicorn.server import ServerState
 
+from lpcfg.serve.app import create_app
+from lpcfg.serve.edge.deadlines import protocol
+from lpcfg.serve.edge.gate import Gate
 from lpcfg.settings import Settings
-from lpcfg.web.app import create_app
-from lpcfg.web.http.deadlines import protocol
-from lpcfg.web.http.gate import Gate
 from tests.needs import lacking
-from tests.web.test_refusals import Wire, answers
+from tests.serve.test_refusals import Wire, answers
 
 BODY = b'{"text": "It works."}'
 # As Java 17 and curl 7.88 send them, but for the host.
