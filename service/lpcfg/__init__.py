@@ -16,6 +16,7 @@ from lpcfg.api.functions import load, load_dependencies, train
 from lpcfg.base.jit import find_place
 
 if TYPE_CHECKING:
+    from lpcfg.api.trained import TrainedModel
     from lpcfg.base.errors import (
         DeadlineError,
         GrammarError,
@@ -30,33 +31,69 @@ if TYPE_CHECKING:
     )
     from lpcfg.client import AsyncClient, Client, ServiceError
     from lpcfg.kinds.constituency.model import Model
+    from lpcfg.kinds.constituency.options import ParseOptions
     from lpcfg.kinds.constituency.predict import Parser
-    from lpcfg.kinds.dependencies.predict import DependencyParser
-    from lpcfg.kinds.sentences import Sentence
+    from lpcfg.kinds.constituency.results import (
+        Analyses,
+        Analysis,
+        Cell,
+        Constituent,
+        Marginals,
+        Parse,
+        SpanMarginal,
+        Token,
+        TreeProbability,
+    )
+    from lpcfg.kinds.dependencies.arcs import Arcs
+    from lpcfg.kinds.dependencies.predict import Attached, DependencyParser, ParsedArcs
+    from lpcfg.kinds.sentences import Constraint, Sentence
+    from lpcfg.kinds.tags.predict import SequenceTagger, TaggedToken, Tags
+    from lpcfg.store.versions import Reference
     from lpcfg.training.config import TrainingConfig
+    from lpcfg.training.summary import TrainReport
     from lpcfg.trees.tree import Tree
 
     __version__: str
 
 __all__ = [
+    "Analyses",
+    "Analysis",
+    "Arcs",
     "AsyncClient",
+    "Attached",
+    "Cell",
     "Client",
+    "Constituent",
+    "Constraint",
     "DeadlineError",
     "DependencyParser",
     "GrammarError",
     "InputError",
     "LimitError",
     "LpcfgError",
+    "Marginals",
     "Model",
+    "Parse",
+    "ParseOptions",
+    "ParsedArcs",
     "Parser",
+    "Reference",
     "Sentence",
+    "SequenceTagger",
     "ServiceError",
     "SettingsError",
+    "SpanMarginal",
     "Stopped",
     "StoreError",
+    "TaggedToken",
+    "Tags",
+    "Token",
+    "TrainReport",
+    "TrainedModel",
     "TrainingConfig",
     "TrainingError",
     "Tree",
+    "TreeProbability",
     "TreebankError",
     "__version__",
     "load",
@@ -67,15 +104,35 @@ __all__ = [
 find_place()  # before anything imports a kernel
 
 _HOMES = {
+    "Analyses": "lpcfg.kinds.constituency.results",
+    "Analysis": "lpcfg.kinds.constituency.results",
+    "Arcs": "lpcfg.kinds.dependencies.arcs",
     "AsyncClient": "lpcfg.client",
+    "Attached": "lpcfg.kinds.dependencies.predict",
+    "Cell": "lpcfg.kinds.constituency.results",
     "Client": "lpcfg.client",
+    "Constituent": "lpcfg.kinds.constituency.results",
+    "Constraint": "lpcfg.kinds.sentences",
     "DependencyParser": "lpcfg.kinds.dependencies.predict",
-    "ServiceError": "lpcfg.client",
+    "Marginals": "lpcfg.kinds.constituency.results",
     "Model": "lpcfg.kinds.constituency.model",
+    "Parse": "lpcfg.kinds.constituency.results",
+    "ParseOptions": "lpcfg.kinds.constituency.options",
+    "ParsedArcs": "lpcfg.kinds.dependencies.predict",
     "Parser": "lpcfg.kinds.constituency.predict",
+    "Reference": "lpcfg.store.versions",
     "Sentence": "lpcfg.kinds.sentences",
+    "SequenceTagger": "lpcfg.kinds.tags.predict",
+    "ServiceError": "lpcfg.client",
+    "SpanMarginal": "lpcfg.kinds.constituency.results",
+    "TaggedToken": "lpcfg.kinds.tags.predict",
+    "Tags": "lpcfg.kinds.tags.predict",
+    "Token": "lpcfg.kinds.constituency.results",
+    "TrainReport": "lpcfg.training.summary",
+    "TrainedModel": "lpcfg.api.trained",
     "TrainingConfig": "lpcfg.training.config",
     "Tree": "lpcfg.trees.tree",
+    "TreeProbability": "lpcfg.kinds.constituency.results",
 }
 """The modules of public names; those not listed are in lpcfg.base.errors."""
 

@@ -5,7 +5,7 @@ Everything is imported when a function is called, so that `import lpcfg` costs n
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, overload
 
 if TYPE_CHECKING:
     from lpcfg.api.trained import TrainedModel
@@ -19,39 +19,56 @@ if TYPE_CHECKING:
     Treebank = Source | Sequence[Source] | Sequence[Tree]
 
 
-def load(model: str = "en", *, store: str | Path | None = None) -> "Parser":
-    """Load a stored model, verify every file of it, and return its parser.
+@overload
+def load(  # type: ignore[overload-overlap]  # a literal is a string as well
+    model: Literal["en-dep"], *, store: str | Path | None = None
+) -> "DependencyParser": ...
+@overload
+def load(model: str = "en", *, store: str | Path | None = None) -> "Parser": ...
+def load(model: str = "en", *, store: str | Path | None = None) -> object:
+    """Load a stored model of any kind, verify every file of it, and return what answers.
 
-    model   NAME for its newest version, NAME@VERSION, or the path of a version's folder
-    store   a folder or an fsspec URL; LPCFG_MODEL_STORE where it is not given, else `model_store`
-            beside the code or in the current folder. A model that the store does not have is
-            looked for among those that came with the package, which has `en`
+    Args:
+        model: NAME for its newest version, NAME@VERSION, or the path of a version's folder
+        store: a folder or an fsspec URL; LPCFG_MODEL_STORE where it is not given, else
+            `model_store` beside the code or in the current folder. A model that the store does
+            not have is looked for among those that came with the package: `en` and `en-dep`
+
+    Returns:
+        A parser; of a dependency model a `DependencyParser`, of a tagging model a tagger. All are
+        called with text, or with a list of sentences, and answer a list.
+
+    Raises:
+        lpcfg.StoreError: for a model that is missing or damaged
 
     >>> parser = lpcfg.load("en")
     >>> parser.reference.name
     'en'
+    >>> (found,) = lpcfg.load("en-dep")("Cats sleep.")
+    >>> found.arcs.heads
+    (2, 0, 2)
     """
     from lpcfg.api.stores import chosen_store
-    from lpcfg.kinds.constituency.loading import load_parser
+    from lpcfg.kinds.registry import load_model
 
-    return load_parser(model, store or chosen_store())
+    return load_model(model, store or chosen_store()).predictor
 
 
 def load_dependencies(
     model: str = "en-dep", *, store: str | Path | None = None
 ) -> "DependencyParser":
-    """Load a stored dependency model, verify every file of it, and return its parser.
-
-    Models and stores are named as `lpcfg.load` names them.
+    """Load a stored dependency model, as `lpcfg.load` does, and refuse models of other kinds.
 
     >>> (found,) = lpcfg.load_dependencies()("Cats sleep.")
     >>> found.arcs.heads
     (2, 0, 2)
     """
     from lpcfg.api.stores import chosen_store
-    from lpcfg.kinds.dependencies.predict import DependencyParser
+    from lpcfg.kinds.registry import load_model
 
-    return DependencyParser.load(model, store or chosen_store())
+    parser: DependencyParser
+    parser = load_model(model, store or chosen_store(), only="dependencies").predictor
+    return parser
 
 
 def train(

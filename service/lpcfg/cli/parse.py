@@ -145,9 +145,9 @@ def parse(
         raise typer.BadParameter(
             "trees have no room for them: add --json", param_hint="--marginals"
         )
-    from lpcfg.kinds.constituency.loading import load_parser
+    from lpcfg.kinds.registry import load_model
 
-    parser = load_parser(model, chosen_store(store))
+    parser = load_model(model, chosen_store(store), only="constituency").predictor
     from lpcfg.kinds.constituency.answer import analysis_json, marginals_json
 
     options = ParseOptions(k=k, objective=objective, rescore=rescore)

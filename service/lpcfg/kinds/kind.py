@@ -97,6 +97,9 @@ class Kind(ABC, Generic[P, Opt, A]):
     forms: ClassVar[Mapping[str, str]] = {}
     columns: ClassVar[Mapping[str, str]] = {}
 
+    def prepare(self) -> None:
+        """Import what `load` needs: it is called while the files of a model are hashed."""
+
     @abstractmethod
     def load(self, stored: Stored) -> P:
         """Make the predictor of a stored model. Raise StoreError if the data are not one."""

@@ -3,6 +3,7 @@
 Kinds are imported when they are asked for, so that a command loads what it needs alone.
 """
 
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 
 from lpcfg.base.errors import InputError, StoreError
 from lpcfg.kinds.kind import Kind, Loaded
-from lpcfg.store.versions import Stored, load
+from lpcfg.store.versions import facts_of, load
 
 KINDS = {
     "constituency": "lpcfg.kinds.constituency.kind:Constituency",
@@ -44,25 +45,27 @@ def all_kinds() -> list[AnyKind]:
     return [kind_named(name) for name in KINDS]
 
 
-def kind_of(stored: Stored) -> AnyKind:
-    """Return the kind of a stored model. Models that name none are of constituents."""
-    return kind_named(str(stored.grammar.get("kind", "constituency")))
-
-
-def load_model(reference: str, store: str | Path, *, only: str | None = None) -> AnyLoaded:
+def load_model(reference: str, *stores: str | Path, only: str | None = None) -> AnyLoaded:
     """Load and verify a stored model of any kind, and make what answers.
 
     Args:
         reference: NAME, NAME@VERSION or the path of a version's folder
-        store: the folder or URL where names are looked for
+        stores: folders or URLs where names are looked for, before the models of the package
         only: the name of the only kind that will do
+
+    Raises:
+        StoreError: for a version that is missing or damaged
+        InputError: for a model of another kind than `only`
     """
-    stored = load(reference, store)
-    kind = kind_of(stored)
+    facts = facts_of(reference, *stores)
+    kind = kind_named(str(facts.get("kind", "constituency")))  # as models without one are
     if only is not None and kind.name != only:
         raise InputError(
-            f"expected a {kind_named(only).title}, got {stored.reference}, a {kind.title}: name "
-            f"another model, or use `lpcfg {kind.command}`"
+            f"expected a {kind_named(only).title}, got {reference}, a {kind.title}: name another "
+            f"model, or use `lpcfg {kind.command}`"
         )
-    facts: Any = stored.manifest["facts"]
+    with ThreadPoolExecutor(1) as beside:
+        loading = beside.submit(load, reference, *stores)
+        kind.prepare()
+        stored = loading.result()
     return Loaded(kind, kind.load(stored), stored.reference, facts)

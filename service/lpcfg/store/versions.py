@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 from lpcfg.base.cancel import FINISHING
 from lpcfg.base.errors import StoreError
@@ -118,6 +118,15 @@ def load(reference: str, *stores: str | Path) -> Stored:
     remote store are read once, and kept on this machine.
     """
     return _load(reference, stores, use_cache=True)[0]
+
+
+def facts_of(reference: str, *stores: str | Path) -> Mapping[str, Any]:
+    """Return the facts in the manifest of the version that `load` would find."""
+    with explained(f"read {reference} from {' or '.join(map(str, stores))}"):
+        facts: Mapping[str, Any] = read_manifest(_locate(reference, _and_package(*stores)))[1][
+            "facts"
+        ]
+    return facts
 
 
 def exists(reference: str, *stores: str | Path) -> bool:

@@ -59,6 +59,9 @@ class Constituency(Kind["Parser", ParseOptions, Analysis]):
         "unusual": "float64",
     }
 
+    def prepare(self) -> None:
+        import lpcfg.kinds.constituency.predict  # noqa: F401
+
     def load(self, stored: Stored) -> "Parser":
         from lpcfg.kinds.constituency.loading import ready
 

@@ -1,12 +1,8 @@
-"""Load a parser in little time: a model is read while the engine is imported, and kernels that are
-not kept yet are compiled in two processes.
-"""
+"""Make a parser in little time: kernels that are not kept yet are compiled in two processes."""
 
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lpcfg.base.collector import collector_paused
@@ -17,15 +13,6 @@ from lpcfg.store.versions import Stored, load
 
 if TYPE_CHECKING:
     from lpcfg.kinds.constituency.predict import Parser
-
-
-def load_parser(reference: str, store: str | Path) -> "Parser":
-    """Load and verify a stored model, and make its parser."""
-    with ThreadPoolExecutor(1) as beside:
-        loading = beside.submit(load, reference, store)
-        import lpcfg.kinds.constituency.predict  # noqa: F401 (beside the hashing of files)
-
-        return ready(loading.result())
 
 
 def ready(stored: Stored) -> "Parser":

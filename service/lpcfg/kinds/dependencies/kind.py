@@ -31,6 +31,9 @@ class Dependencies(Kind["DependencyParser", NoOptions, "ParsedArcs"]):
         "log_probability": "float64",
     }
 
+    def prepare(self) -> None:
+        import lpcfg.kinds.dependencies.predict  # noqa: F401
+
     def load(self, stored: Stored) -> "DependencyParser":
         from lpcfg.kinds.dependencies.predict import DependencyParser
 

@@ -30,6 +30,9 @@ class Tagging(Kind["SequenceTagger", NoOptions, "Tags"]):
         "log_probability": "float64",
     }
 
+    def prepare(self) -> None:
+        import lpcfg.kinds.tags.predict  # noqa: F401
+
     def load(self, stored: Stored) -> "SequenceTagger":
         from lpcfg.kinds.tags.predict import SequenceTagger
 
