@@ -18,6 +18,11 @@ A message says what was expected, what came instead, where, and what to do.
 class LpcfgError(Exception):
     """Base class of every error this package raises on purpose."""
 
+    def __init_subclass__(cls) -> None:
+        """Show the errors of this module under their public names, as in `lpcfg.InputError`."""
+        if cls.__module__ == __name__:
+            cls.__module__ = "lpcfg"
+
 
 class TreebankError(LpcfgError):
     """Text that was expected to be bracketed trees and is not."""
