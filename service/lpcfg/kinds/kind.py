@@ -10,14 +10,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
 
-from lpcfg.base.cancel import Stop
 from lpcfg.base.errors import InputError
 from lpcfg.base.options import Options
-from lpcfg.kinds.sentences import Segmenter, Sentence
-from lpcfg.store.versions import Reference, Stored
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # commands read the options of every kind: little is imported for that
     from pydantic import BaseModel
+
+    from lpcfg.base.cancel import Stop
+    from lpcfg.kinds.sentences import Segmenter, Sentence
+    from lpcfg.store.versions import Reference, Stored
 
 Json = dict[str, Any]
 Progress = Callable[[str, int, int], None]
@@ -30,7 +31,7 @@ class Answer(Protocol):
     """
 
     @property
-    def sentence(self) -> Sentence: ...
+    def sentence(self) -> "Sentence": ...
 
     @property
     def status(self) -> str: ...
@@ -101,12 +102,12 @@ class Kind(ABC, Generic[P, Opt, A]):
         """Import what `load` needs: it is called while the files of a model are hashed."""
 
     @abstractmethod
-    def load(self, stored: Stored) -> P:
+    def load(self, stored: "Stored") -> P:
         """Make the predictor of a stored model. Raise StoreError if the data are not one."""
 
     @abstractmethod
     def predict(
-        self, predictor: P, sentences: Sequence[Sentence], options: Opt, stop: Stop
+        self, predictor: P, sentences: "Sequence[Sentence]", options: Opt, stop: "Stop"
     ) -> Iterator[A]:
         """Answer sentences, in order; one without words has failed. Raise InputError for what a
         sentence cannot have.
@@ -120,12 +121,14 @@ class Kind(ABC, Generic[P, Opt, A]):
     def schema(self) -> "type[BaseModel]":
         """Return the shape of `answer`, for the description of the service."""
 
-    def segmenter(self, predictor: P) -> Segmenter:
+    def segmenter(self, predictor: P) -> "Segmenter":
         """Return what cuts text into the sentences and words that the model knows."""
-        del predictor
-        return Segmenter()
+        from lpcfg.kinds.sentences import ENGLISH
 
-    def check(self, predictor: P, sentence: Sentence) -> None:
+        del predictor
+        return ENGLISH
+
+    def check(self, predictor: P, sentence: "Sentence") -> None:
         """Raise InputError if a sentence has what the model cannot use."""
 
     def row(self, found: A) -> Json:
@@ -161,16 +164,18 @@ class Loaded(Generic[P, Opt, A]):
 
     kind: Kind[P, Opt, A]
     predictor: P
-    reference: Reference
+    reference: "Reference"
     facts: Mapping[str, Any]
 
     def predict(
-        self, sentences: Sequence[Sentence], options: Opt, stop: Stop | None = None
+        self, sentences: "Sequence[Sentence]", options: Opt, stop: "Stop | None" = None
     ) -> Iterator[A]:
         """Answer sentences, in order."""
+        from lpcfg.base.cancel import Stop
+
         return self.kind.predict(self.predictor, sentences, options, stop or Stop())
 
     @property
-    def segmenter(self) -> Segmenter:
+    def segmenter(self) -> "Segmenter":
         """The segmenter of the model."""
         return self.kind.segmenter(self.predictor)

@@ -11,7 +11,6 @@ from typing import Any
 
 from lpcfg.base.errors import InputError, StoreError
 from lpcfg.kinds.kind import Kind, Loaded
-from lpcfg.store.versions import facts_of, load
 
 KINDS = {
     "constituency": "lpcfg.kinds.constituency.kind:Constituency",
@@ -57,6 +56,8 @@ def load_model(reference: str, *stores: str | Path, only: str | None = None) -> 
         StoreError: for a version that is missing or damaged
         InputError: for a model of another kind than `only`
     """
+    from lpcfg.store.versions import facts_of, load
+
     facts = facts_of(reference, *stores)
     kind = kind_named(str(facts.get("kind", "constituency")))  # as models without one are
     if only is not None and kind.name != only:

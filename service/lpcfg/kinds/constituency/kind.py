@@ -4,25 +4,21 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from lpcfg.base.cancel import Stop
 from lpcfg.base.errors import InputError
 from lpcfg.base.options import option
-from lpcfg.kinds.constituency.answer import analysis_json
 from lpcfg.kinds.constituency.options import ParseOptions
-from lpcfg.kinds.constituency.results import Analysis
-from lpcfg.kinds.dependencies import conllu
-from lpcfg.kinds.dependencies.head_rules import NOTE, arcs_of
 from lpcfg.kinds.kind import Json, Kind, Progress
-from lpcfg.kinds.sentences import Segmenter, Sentence, check_tags
-from lpcfg.store.versions import Stored
-from lpcfg.trees.draw import latex, svg
-from lpcfg.trees.tree import Tree
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
+    from lpcfg.base.cancel import Stop
     from lpcfg.kinds.constituency.evaluate import ParserEvaluation
     from lpcfg.kinds.constituency.predict import Parser
+    from lpcfg.kinds.constituency.results import Analysis
+    from lpcfg.kinds.sentences import Segmenter, Sentence
+    from lpcfg.store.versions import Stored
+    from lpcfg.trees.tree import Tree
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +38,7 @@ class EvaluationOptions(ParseOptions):
     )
 
 
-class Constituency(Kind["Parser", ParseOptions, Analysis]):
+class Constituency(Kind["Parser", ParseOptions, "Analysis"]):
     """Trees of labelled spans."""
 
     name = "constituency"
@@ -62,17 +58,23 @@ class Constituency(Kind["Parser", ParseOptions, Analysis]):
     def prepare(self) -> None:
         import lpcfg.kinds.constituency.predict  # noqa: F401
 
-    def load(self, stored: Stored) -> "Parser":
+    def load(self, stored: "Stored") -> "Parser":
         from lpcfg.kinds.constituency.loading import ready
 
         return ready(stored)
 
     def predict(
-        self, predictor: "Parser", sentences: Sequence[Sentence], options: ParseOptions, stop: Stop
-    ) -> Iterator[Analysis]:
+        self,
+        predictor: "Parser",
+        sentences: "Sequence[Sentence]",
+        options: ParseOptions,
+        stop: "Stop",
+    ) -> "Iterator[Analysis]":
         return predictor.predict(sentences, options, stop)
 
-    def answer(self, found: Analysis) -> Json:
+    def answer(self, found: "Analysis") -> Json:
+        from lpcfg.kinds.constituency.answer import analysis_json
+
         return analysis_json(found)
 
     def schema(self) -> "type[BaseModel]":
@@ -80,13 +82,15 @@ class Constituency(Kind["Parser", ParseOptions, Analysis]):
 
         return SentenceAnswer
 
-    def segmenter(self, predictor: "Parser") -> Segmenter:
+    def segmenter(self, predictor: "Parser") -> "Segmenter":
         return predictor.segmenter
 
-    def check(self, predictor: "Parser", sentence: Sentence) -> None:
+    def check(self, predictor: "Parser", sentence: "Sentence") -> None:
+        from lpcfg.kinds.sentences import check_tags
+
         check_tags(sentence, predictor.model.lexicon.tags)
 
-    def row(self, found: Analysis) -> Json:
+    def row(self, found: "Analysis") -> Json:
         sure = [one.probability for one in found.constituents if one.probability is not None]
         return {
             "tree": found.parses[0].brackets if found.parses else None,
@@ -97,9 +101,11 @@ class Constituency(Kind["Parser", ParseOptions, Analysis]):
         }
 
     def text(
-        self, found: Analysis, form: str, options: ParseOptions, comments: Sequence[str] = ()
+        self, found: "Analysis", form: str, options: ParseOptions, comments: Sequence[str] = ()
     ) -> str | None:
         """Write the trees, one a line; an empty line follows where several were asked for."""
+        from lpcfg.trees.draw import latex, svg
+
         if form == "conllu":
             return "\n".join(_arcs(found, one.tree, comments) for one in found.parses) or None
         show = {"svg": svg, "latex": latex}
@@ -156,8 +162,11 @@ class Constituency(Kind["Parser", ParseOptions, Analysis]):
         }
 
 
-def _arcs(analysis: Analysis, tree: Tree, comments: Sequence[str]) -> str:
+def _arcs(analysis: "Analysis", tree: "Tree", comments: Sequence[str]) -> str:
     """Write the arcs of a tree as CoNLL-U, without the last line break."""
+    from lpcfg.kinds.dependencies import conllu
+    from lpcfg.kinds.dependencies.head_rules import NOTE, arcs_of
+
     known = all(token.end is not None for token in analysis.tokens)
     offsets = tuple((token.start or 0, token.end or 0) for token in analysis.tokens)
     arcs = arcs_of(tree, offsets if known else ())

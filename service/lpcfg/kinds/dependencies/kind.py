@@ -3,18 +3,16 @@
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from lpcfg.base.cancel import Stop
-from lpcfg.kinds.dependencies import conllu
-from lpcfg.kinds.dependencies.answer import parsed_json
 from lpcfg.kinds.kind import Json, Kind, NoOptions, Progress
-from lpcfg.kinds.sentences import Sentence
-from lpcfg.store.versions import Stored
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
+    from lpcfg.base.cancel import Stop
     from lpcfg.kinds.dependencies.evaluate import Measured
     from lpcfg.kinds.dependencies.predict import DependencyParser, ParsedArcs
+    from lpcfg.kinds.sentences import Sentence
+    from lpcfg.store.versions import Stored
 
 
 class Dependencies(Kind["DependencyParser", NoOptions, "ParsedArcs"]):
@@ -34,7 +32,7 @@ class Dependencies(Kind["DependencyParser", NoOptions, "ParsedArcs"]):
     def prepare(self) -> None:
         import lpcfg.kinds.dependencies.predict  # noqa: F401
 
-    def load(self, stored: Stored) -> "DependencyParser":
+    def load(self, stored: "Stored") -> "DependencyParser":
         from lpcfg.kinds.dependencies.predict import DependencyParser
 
         return DependencyParser.of(stored)
@@ -42,13 +40,15 @@ class Dependencies(Kind["DependencyParser", NoOptions, "ParsedArcs"]):
     def predict(
         self,
         predictor: "DependencyParser",
-        sentences: Sequence[Sentence],
+        sentences: "Sequence[Sentence]",
         options: NoOptions,
-        stop: Stop,
-    ) -> Iterator["ParsedArcs"]:
+        stop: "Stop",
+    ) -> "Iterator[ParsedArcs]":
         return predictor.predict(sentences, stop)
 
     def answer(self, found: "ParsedArcs") -> Json:
+        from lpcfg.kinds.dependencies.answer import parsed_json
+
         return parsed_json(found)
 
     def schema(self) -> "type[BaseModel]":
@@ -56,7 +56,7 @@ class Dependencies(Kind["DependencyParser", NoOptions, "ParsedArcs"]):
 
         return DependencySentence
 
-    def check(self, predictor: "DependencyParser", sentence: Sentence) -> None:
+    def check(self, predictor: "DependencyParser", sentence: "Sentence") -> None:
         from lpcfg.kinds.dependencies.predict import check_plain
 
         check_plain(sentence)
@@ -65,6 +65,8 @@ class Dependencies(Kind["DependencyParser", NoOptions, "ParsedArcs"]):
         self, found: "ParsedArcs", form: str, options: NoOptions, comments: Sequence[str] = ()
     ) -> str | None:
         """Write CoNLL-U; nothing for a sentence that failed."""
+        from lpcfg.kinds.dependencies import conllu
+
         if found.status == "failed":
             return None
         return conllu.write([found.conllu(comments)]).removesuffix("\n")
@@ -78,6 +80,7 @@ class Dependencies(Kind["DependencyParser", NoOptions, "ParsedArcs"]):
         workers: int,
         progress: Progress,
     ) -> "Measured":
+        from lpcfg.kinds.dependencies import conllu
         from lpcfg.kinds.dependencies.evaluate import measure
 
         return measure(predictor, (one.arcs for one in conllu.read(list(files))))

@@ -3,18 +3,17 @@
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from lpcfg.base.cancel import Stop
 from lpcfg.base.errors import InputError
 from lpcfg.kinds.kind import Json, Kind, NoOptions, Progress
-from lpcfg.kinds.sentences import Segmenter, Sentence, check_tags
-from lpcfg.kinds.tags.answer import tagged_json
-from lpcfg.store.versions import Stored
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
+    from lpcfg.base.cancel import Stop
+    from lpcfg.kinds.sentences import Segmenter, Sentence
     from lpcfg.kinds.tags.evaluate import TagScores
     from lpcfg.kinds.tags.predict import SequenceTagger, Tags
+    from lpcfg.store.versions import Stored
 
 
 class Tagging(Kind["SequenceTagger", NoOptions, "Tags"]):
@@ -33,7 +32,7 @@ class Tagging(Kind["SequenceTagger", NoOptions, "Tags"]):
     def prepare(self) -> None:
         import lpcfg.kinds.tags.predict  # noqa: F401
 
-    def load(self, stored: Stored) -> "SequenceTagger":
+    def load(self, stored: "Stored") -> "SequenceTagger":
         from lpcfg.kinds.tags.predict import SequenceTagger
 
         return SequenceTagger.of(stored)
@@ -41,13 +40,15 @@ class Tagging(Kind["SequenceTagger", NoOptions, "Tags"]):
     def predict(
         self,
         predictor: "SequenceTagger",
-        sentences: Sequence[Sentence],
+        sentences: "Sequence[Sentence]",
         options: NoOptions,
-        stop: Stop,
-    ) -> Iterator["Tags"]:
+        stop: "Stop",
+    ) -> "Iterator[Tags]":
         return predictor.predict(sentences, stop)
 
     def answer(self, found: "Tags") -> Json:
+        from lpcfg.kinds.tags.answer import tagged_json
+
         return tagged_json(found)
 
     def schema(self) -> "type[BaseModel]":
@@ -55,10 +56,12 @@ class Tagging(Kind["SequenceTagger", NoOptions, "Tags"]):
 
         return TaggedSentence
 
-    def segmenter(self, predictor: "SequenceTagger") -> Segmenter:
+    def segmenter(self, predictor: "SequenceTagger") -> "Segmenter":
         return predictor.segmenter
 
-    def check(self, predictor: "SequenceTagger", sentence: Sentence) -> None:
+    def check(self, predictor: "SequenceTagger", sentence: "Sentence") -> None:
+        from lpcfg.kinds.sentences import check_tags
+
         check_tags(sentence, predictor.tags)
         if sentence.constraints:
             raise InputError(
