@@ -58,7 +58,8 @@ check: dev  ## style and types only
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-format: dev  ## rewrite the code as check wants it
+format: dev  ## rewrite the code as check wants it, and the synchronous client
+	$(BIN)/python scripts/unasync.py
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 

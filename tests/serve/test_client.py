@@ -8,6 +8,7 @@ from urllib.parse import unquote
 import httpx
 import pytest
 from benchmarks.serving import Process
+from scripts.unasync import SOURCE, TARGET, synchronous
 
 from lpcfg import AsyncClient, Client, ServiceError
 from lpcfg.base.errors import InputError
@@ -135,8 +136,8 @@ def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
         slept.append(seconds)
 
     # Only for the client: a service in a thread of these tests goes on sleeping.
-    monkeypatch.setattr("lpcfg.client.time", SimpleNamespace(sleep=slept.append))
-    monkeypatch.setattr("lpcfg.client.asyncio", SimpleNamespace(sleep=sleep))
+    monkeypatch.setattr("lpcfg.client.synchronous.time", SimpleNamespace(sleep=slept.append))
+    monkeypatch.setattr("lpcfg.client.asynchronous.asyncio", SimpleNamespace(sleep=sleep))
     return slept
 
 
@@ -272,3 +273,24 @@ def test_names_of_models_are_one_step_of_the_path(name: str) -> None:
     with Client(transport=httpx.MockTransport(noted)) as client, pytest.raises(ServiceError):
         client.model(name)
     assert asked == [name]
+
+
+def test_the_synchronous_client_is_what_make_format_writes() -> None:
+    written = synchronous(SOURCE.read_text(encoding="utf-8"))
+    assert TARGET.read_text(encoding="utf-8") == written, "run `make format`"
+
+
+def test_any_kind_of_model_is_asked_by_its_command(process: Process) -> None:
+    with Client(url(process)) as client:
+        (told,) = client.predict("parse", "The dog.", k=1)["sentences"]
+        assert told == client.parse("The dog.").sentences[0].model_dump()
+        with pytest.raises(ServiceError, match="Nothing found at this path"):
+            client.predict("no such", "The dog.")
+
+
+def test_wrong_options_are_refused_before_they_are_sent() -> None:
+    with Client("http://127.0.0.1:1", retries=0) as client:
+        with pytest.raises(InputError, match="expected `k` as a whole number of at least 1"):
+            client.parse("The dog.", k=0)
+        with pytest.raises(InputError, match="did you mean `objective`"):
+            client.parse("The dog.", objektive="x")  # type: ignore[call-arg]
