@@ -69,6 +69,19 @@ class NoOptions(Options):
     """The options of a kind that has none."""
 
 
+@dataclass(frozen=True)
+class Published:
+    """A model that training has published, with the facts of its manifest.
+
+    `lines` tell people what was learned, and `notes` what was not done as they may expect.
+    """
+
+    reference: "Reference"
+    facts: Json
+    lines: Sequence[str] = ()
+    notes: Sequence[str] = ()
+
+
 P = TypeVar("P")
 Opt = TypeVar("Opt", bound=Options)
 A = TypeVar("A", bound=Answer)
@@ -81,9 +94,13 @@ class Kind(ABC, Generic[P, Opt, A]):
 
     name        the `kind` in the manifests of its models
     title       its name in messages, as in "expected a dependency model"
-    command     the group of its own commands, and the last part of its endpoint, /v1/COMMAND
+    command     the last part of its endpoint, /v1/COMMAND, and its group of commands
+    group       the name of this group, if it is another; "" for a kind that has none, because
+                `lpcfg train`, `lpcfg parse` and so on are its own
+    verb        the command of the group that prints answers
     options     the class of the options of an answer
     evaluating  the class of the options of an evaluation
+    training    the class of the options of training; None if `train` is not there
     forms       the forms in which an answer can be written as text, and the ending of a file of
                 them ("" where there is none); the first one is the default
     columns     what a row of a collection has of an answer, besides id, document, start, end,
@@ -93,8 +110,11 @@ class Kind(ABC, Generic[P, Opt, A]):
     name: ClassVar[str]
     title: ClassVar[str]
     command: ClassVar[str]
+    group: ClassVar[str | None] = None
+    verb: ClassVar[str] = "parse"
     options: ClassVar[type[Options]] = NoOptions
     evaluating: ClassVar[type[Options]] = NoOptions
+    training: ClassVar[type[Options] | None] = None
     forms: ClassVar[Mapping[str, str]] = {}
     columns: ClassVar[Mapping[str, str]] = {}
 
@@ -140,17 +160,41 @@ class Kind(ABC, Generic[P, Opt, A]):
         """Write an answer in one of `forms`, without the last line break; None: write nothing."""
         raise InputError(f"expected JSON as the form of a {self.title}, got {form!r}: ask for json")
 
+    def gold(self, files: Sequence[str], options: Any) -> Any:
+        """Read gold data, which several models may be evaluated on. By default, only their files
+        are named.
+        """
+        del options
+        return files
+
     def evaluate(
+        self, predictor: P, gold: Any, options: Any, *, workers: int, progress: Progress
+    ) -> Evaluation:
+        """Compare what the model answers to the words of gold data with the data."""
+        raise InputError(
+            f"expected a kind of model that has scores, got a {self.title}: name another model"
+        )
+
+    def train(
         self,
-        predictor: P,
         files: Sequence[str],
         options: Any,
         *,
+        store: str,
+        name: str,
+        dev: Sequence[str],
+        licence: str,
         workers: int,
         progress: Progress,
-    ) -> Evaluation:
-        """Compare what the model answers to the words of gold data with the data."""
-        raise InputError(f"expected a kind of model that has scores, got a {self.title}")
+    ) -> Published:
+        """Learn a model from gold data, evaluate it on each file of `dev`, and publish it."""
+        raise InputError(
+            f"expected a kind of model with a `train`, got {self.name}: train it from Python"
+        )
+
+    def scores(self, facts: Mapping[str, Any]) -> Mapping[str, Json]:
+        """Return what training found on dev data, by the names of the data."""
+        return facts.get("dev") or {}
 
     def facts(self, predictor: P) -> Json:
         """Return what GET /v1/models tells of a model besides the facts of its manifest."""

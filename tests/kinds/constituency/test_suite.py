@@ -9,7 +9,7 @@ import pytest
 from lpcfg.base.errors import InputError
 from lpcfg.cli import main
 from lpcfg.kinds.constituency.predict import Parser
-from lpcfg.kinds.constituency.suite import Demand, default_suite, read_suite, run_suite
+from lpcfg.kinds.constituency.suite import Demand, read_suite, run_suite, suite_of
 from lpcfg.text.tokenize import segments
 
 STORE = str(Path(__file__).resolve().parents[3] / "model_store")
@@ -54,7 +54,7 @@ def test_a_malformed_suite_is_refused_with_its_line(text: str, expected: str) ->
 
 
 def test_the_suite_has_ten_sentences_of_each_of_ten_classes_once() -> None:
-    cases = default_suite()
+    cases = suite_of([])
     assert len({case.text for case in cases}) == len(cases)
     counts = Counter(case.group for case in cases)
     assert len(counts) == 10
@@ -63,7 +63,7 @@ def test_the_suite_has_ten_sentences_of_each_of_ten_classes_once() -> None:
 
 def test_every_phrase_of_the_suite_is_one_of_its_tokens() -> None:
     wrong = []
-    for case in default_suite():
+    for case in suite_of([]):
         tokens = " || ".join(" ".join(t.text for t in s.tokens) for s in segments(case.text))
         for demand in case.demands:
             if demand.kind == "tokens":
@@ -79,7 +79,7 @@ def test_scores_count_sentences_and_demands_by_class() -> None:
     a, b, everything = scores.rows()
     assert (a["right"], a["held"], a["demands"]) == (0, 1, 2)
     assert (b["right_share"], everything["held"], everything["sentences"]) == (100.0, 2, 2)
-    (failed,) = scores.as_dict()["failed"]
+    (failed,) = scores.as_json()["failed"]
     assert (failed["text"], failed["failed"]) == ("The dog barked.", ["VP The dog"])
     assert failed["trees"][0].startswith("(S (NP (DT The)")
 

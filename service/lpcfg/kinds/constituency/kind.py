@@ -1,8 +1,8 @@
 """Constituency models behind the protocol of all kinds."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from lpcfg.base.errors import InputError
 from lpcfg.base.options import option
@@ -16,16 +16,18 @@ if TYPE_CHECKING:
     from lpcfg.kinds.constituency.evaluate import ParserEvaluation
     from lpcfg.kinds.constituency.predict import Parser
     from lpcfg.kinds.constituency.results import Analysis
+    from lpcfg.kinds.constituency.suite import Case, SuiteScores
     from lpcfg.kinds.sentences import Segmenter, Sentence
     from lpcfg.store.versions import Stored
+    from lpcfg.trees.style import Style
     from lpcfg.trees.tree import Tree
 
 
 @dataclass(frozen=True, slots=True)
 class EvaluationOptions(ParseOptions):
-    """Options of an evaluation: those of parsing, and which gold trees with which tags."""
+    """Options of an evaluation: those of parsing, and which gold data with which tags."""
 
-    tags: str = option(
+    tags: Literal["predicted", "gold"] = option(
         "predicted",
         "part-of-speech tags: the parser's own or the gold ones",
         choices=("predicted", "gold"),
@@ -36,6 +38,23 @@ class EvaluationOptions(ParseOptions):
         "rules that bring gold trees into one style, commas between: `all`, or some of markup, "
         "tags, titles, w-words, to, inner-stops, stops, flat-nouns (see docs/training.md)",
     )
+    suite: bool = option(
+        False,
+        "parse short sentences by kind of error instead: the package's own, or those of the files "
+        "given (see kinds/constituency/suite.py for how they are written)",
+    )
+    k: ClassVar[int] = 1  # type: ignore[misc]  # one tree a sentence is compared
+
+    def __post_init__(self) -> None:
+        ParseOptions.__post_init__(self)
+        _ = self.rules  # refuses unknown ones
+
+    @property
+    def rules(self) -> "Style":
+        """The rules that `style` names."""
+        from lpcfg.trees.style import Style
+
+        return Style.of(filter(None, (self.style or "").split(",")))
 
 
 class Constituency(Kind["Parser", ParseOptions, "Analysis"]):
@@ -44,6 +63,7 @@ class Constituency(Kind["Parser", ParseOptions, "Analysis"]):
     name = "constituency"
     title = "constituency model"
     command = "parse"
+    group = ""
     options = ParseOptions
     evaluating = EvaluationOptions
     forms = {"ptb": "mrg", "conllu": "conllu", "svg": "", "latex": ""}
@@ -114,22 +134,14 @@ class Constituency(Kind["Parser", ParseOptions, "Analysis"]):
         ] or [""]
         return "\n".join([*lines, *([""] if options.k > 1 else [])])
 
-    def evaluate(
-        self,
-        predictor: "Parser",
-        files: Sequence[str],
-        options: EvaluationOptions,
-        *,
-        workers: int,
-        progress: Progress,
-    ) -> "ParserEvaluation":
-        from lpcfg.kinds.constituency.evaluate import evaluate_parser
-        from lpcfg.trees.style import Style, read_normalized
+    def gold(self, files: Sequence[str], options: EvaluationOptions) -> "list[Tree] | list[Case]":
+        from lpcfg.kinds.constituency.suite import suite_of
+        from lpcfg.trees.style import read_normalized
 
-        asked = options.as_json()
-        tags, longest, style = (asked.pop(name) for name in ("tags", "max_length", "style"))
-        rules = Style.of(tuple(filter(None, (style or "").split(","))))
-        trees = list(read_normalized(list(files), rules))
+        if options.suite:
+            return suite_of(files)
+        trees = list(read_normalized(list(files), options.rules))
+        longest = options.max_length
         gold = [tree for tree in trees if longest is None or len(tree.leaves()) <= longest]
         if not gold:
             raise InputError(
@@ -138,14 +150,34 @@ class Constituency(Kind["Parser", ParseOptions, "Analysis"]):
                 if trees
                 else f"expected trees with words in {', '.join(files)}, got none: check the files"
             )
+        return gold
+
+    def evaluate(
+        self,
+        predictor: "Parser",
+        gold: Any,
+        options: EvaluationOptions,
+        *,
+        workers: int,
+        progress: Progress,
+    ) -> "ParserEvaluation | SuiteScores":
+        from lpcfg.kinds.constituency.evaluate import evaluate_parser
+        from lpcfg.kinds.constituency.suite import run_suite
+
+        if options.suite:
+            return run_suite(predictor, gold)
         return evaluate_parser(
             predictor,
             gold,
-            tags=tags,
-            options=ParseOptions.of(asked),
+            tags=options.tags,
+            options=options,
             workers=workers,
             progress=progress,
         )
+
+    def scores(self, facts: Mapping[str, Any]) -> Mapping[str, Json]:
+        dev = facts.get("dev")
+        return {"the dev trees, when it was trained": dev} if dev else {}
 
     def facts(self, predictor: "Parser") -> Json:
         from lpcfg.kinds.constituency.readout import Labels

@@ -21,6 +21,7 @@ from lpcfg.base.errors import InputError
 from lpcfg.kinds.constituency.predict import Parser
 from lpcfg.kinds.constituency.results import Analysis
 from lpcfg.kinds.sentences import ENGLISH
+from lpcfg.text.files import texts
 
 Found = frozenset[tuple[str, str]]
 """(label, its tokens with blanks between) of all constituents and tags of a text."""
@@ -84,6 +85,9 @@ class SuiteScores:
 
     outcomes: tuple[Outcome, ...]
 
+    measure = "demands held"
+    shown = (("demands held", "held_share", 1), ("sentences right", "right_share", 1))
+
     def rows(self) -> list[dict[str, Any]]:
         """Count sentences and demands, and how many hold: a row a class and one for all."""
         groups = dict.fromkeys(outcome.case.group for outcome in self.outcomes)
@@ -92,7 +96,14 @@ class SuiteScores:
         ]
         return [*rows, _row("all", self.outcomes)]
 
-    def as_dict(self) -> dict[str, Any]:
+    def counts(self) -> list[tuple[float, float]]:
+        """Return the demands held, and twice all demands, of every sentence."""
+        return [
+            (len(one.case.demands) - len(one.failed), 2 * len(one.case.demands))
+            for one in self.outcomes
+        ]
+
+    def as_json(self) -> dict[str, Any]:
         """Return what `lpcfg evaluate --suite --json` prints."""
         failed = [
             {
@@ -104,7 +115,9 @@ class SuiteScores:
             for outcome in self.outcomes
             if outcome.failed
         ]
-        return {"classes": self.rows(), "failed": failed}
+        rows = self.rows()
+        shares = {name: rows[-1][name] for _, name, _ in self.shown}
+        return {"classes": rows, "failed": failed, **shares}
 
     def text(self) -> str:
         """Write the scores for people: a table, and the demands that do not hold."""
@@ -137,10 +150,13 @@ def _row(group: str, outcomes: Sequence[Outcome]) -> dict[str, Any]:
     }
 
 
-def default_suite() -> list[Case]:
-    """Read the suite that comes with the package."""
-    text = files("lpcfg.kinds.constituency").joinpath("suite.txt").read_text(encoding="utf-8")
-    return list(read_suite(text, "suite.txt"))
+def suite_of(sources: Sequence[str]) -> list[Case]:
+    """Read the suites of files, or, where there is none, the suite that comes with the package."""
+    named = [one for source in sources for one in texts(source)]
+    if not sources:
+        own = files("lpcfg.kinds.constituency").joinpath("suite.txt")
+        named = [("suite.txt", own.read_text(encoding="utf-8"))]
+    return [case for name, text in named for case in read_suite(text, name)]
 
 
 def read_suite(text: str, source: str) -> Iterator[Case]:

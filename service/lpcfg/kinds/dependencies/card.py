@@ -42,6 +42,22 @@ def publish(
     return publish_bundle(store, name, bundle), facts
 
 
+def told(reference: Reference, facts: Mapping[str, Any]) -> tuple[list[str], list[str]]:
+    """Tell people what was learned, and, for stderr, which trees were changed for it."""
+    learned = facts["learned_from"]
+    seconds = sum(learned["seconds"].values())
+    lines = [f"{reference}: {learned['sentences']} sentences, learned in {seconds:.1f} s"]
+    for file, scores in facts["dev"].items():
+        lines.append(f"{file}: UAS {scores['uas']:.2f}, LAS {scores['las']:.2f}")
+    if not learned["not_projective"]:
+        return lines, []
+    note = (
+        f"{learned['not_projective']} of {learned['sentences']} trees were not projective: "
+        f"{learned['lifted']} arcs lifted"
+    )
+    return lines, [note]
+
+
 def _card(name: str, facts: Mapping[str, Any], report: Report) -> str:
     """Write the model's card: a description, its training data, and its scores."""
     lines = [

@@ -1,19 +1,37 @@
 """Tagging models behind the protocol of all kinds."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lpcfg.base.errors import InputError
-from lpcfg.kinds.kind import Json, Kind, NoOptions, Progress
+from lpcfg.base.options import Options, option
+from lpcfg.kinds.kind import Json, Kind, NoOptions, Progress, Published
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
     from lpcfg.base.cancel import Stop
     from lpcfg.kinds.sentences import Segmenter, Sentence
+    from lpcfg.kinds.tags.chains import Tagged
     from lpcfg.kinds.tags.evaluate import TagScores
     from lpcfg.kinds.tags.predict import SequenceTagger, Tags
     from lpcfg.store.versions import Stored
+
+
+@dataclass(frozen=True, slots=True)
+class TaggerTraining(Options):
+    """Options of training."""
+
+    estimator: str = option(
+        "pivot+em",
+        "how transitions are learned; counts: one state a tag",
+        choices=("counts", "spectral", "clustering", "clustering+em", "em", "pivot", "pivot+em"),
+    )
+    states: int = option(16, "most latent states of a tag", least=1)
+    neighbours: bool = option(True, "also learn tags from the words on either side")
+    language: str = option("english", "the treebank's language, for unknown words")
+    seed: int = option(1, "seed of the random numbers", least=0)
 
 
 class Tagging(Kind["SequenceTagger", NoOptions, "Tags"]):
@@ -22,6 +40,8 @@ class Tagging(Kind["SequenceTagger", NoOptions, "Tags"]):
     name = "tags"
     title = "tagging model"
     command = "tag"
+    verb = "apply"
+    training = TaggerTraining
     forms = {"tagged": "tagged"}
     columns = {
         "tokens": "list<struct<text: string, start: int64, end: int64, tag: string, "
@@ -76,21 +96,60 @@ class Tagging(Kind["SequenceTagger", NoOptions, "Tags"]):
         words = zip(found.sentence.tokens, found.tags, strict=bool(found.tags))
         return " ".join(f"{word}/{tag}" for word, tag in words)
 
-    def evaluate(
-        self,
-        predictor: "SequenceTagger",
-        files: Sequence[str],
-        options: NoOptions,
-        *,
-        workers: int,
-        progress: Progress,
-    ) -> "TagScores":
+    def gold(self, files: Sequence[str], options: Options) -> "list[Tagged]":
         from lpcfg.kinds.tags.chains import read
-        from lpcfg.kinds.tags.evaluate import evaluate
 
         gold = read(list(files))
         if not gold:
             raise InputError(
                 f"expected trees with words in {', '.join(files)}, got none: check the files"
             )
+        return gold
+
+    def evaluate(
+        self,
+        predictor: "SequenceTagger",
+        gold: "list[Tagged]",
+        options: NoOptions,
+        *,
+        workers: int,
+        progress: Progress,
+    ) -> "TagScores":
+        from lpcfg.kinds.tags.evaluate import evaluate
+
         return evaluate(predictor, gold)
+
+    def train(
+        self,
+        files: Sequence[str],
+        options: TaggerTraining,
+        *,
+        store: str,
+        name: str,
+        dev: Sequence[str],
+        licence: str,
+        workers: int,
+        progress: Progress,
+    ) -> Published:
+        """Learn a hidden Markov model whose tags have latent states."""
+        from lpcfg.kinds.tags import train as training
+
+        states = {} if options.estimator == "counts" else {"states": options.states}
+        reference, facts, scores = training.train_and_publish(
+            files,
+            training.Config(
+                training.estimator_of(options.estimator, **states),
+                options.neighbours,
+                language=options.language,
+                seed=options.seed,
+                workers=workers,
+            ),
+            store=store,
+            name=name,
+            dev={file: self.gold([file], options) for file in dev},
+            licence=licence,
+            progress=progress,
+        )
+        lines = [f"{reference}: {facts['sentences']} sentences, {facts['words']} words"]
+        lines += [f"{file}: {one.accuracy:.2f} % of tags right" for file, one in scores.items()]
+        return Published(reference, facts, lines)
