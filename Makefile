@@ -34,6 +34,9 @@ PYTHON  ?= $(firstword $(FOUND))
 COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
              --no-header --no-emit-index-url --no-emit-find-links --no-annotate
 
+# The extras of a checkout: the command, the service, and its clients.
+SERVICE := --extra cli --extra serve --extra client --extra nltk --extra remote
+
 .DEFAULT_GOAL := help
 .PHONY: help setup dev run test check format bench coverage pythons kernels browser promtool clients lock clean
 
@@ -103,9 +106,9 @@ promtool: | browser  ## the tool that tests of alerts run
 clients: $(CLIENTS_STAMP)  ## others' clients of the service, in an environment of their own
 
 lock: dev  ## pin all dependencies anew (UPGRADE=--upgrade takes the newest versions)
-	$(COMPILE) $(UPGRADE) --group build pyproject.toml --output-file requirements.lock
-	$(COMPILE) $(UPGRADE) --group build --extra distributed --extra parquet --extra s3 --extra zst \
-	  pyproject.toml --constraint requirements.lock --output-file requirements-batch.lock
+	$(COMPILE) $(UPGRADE) --group build $(SERVICE) pyproject.toml --output-file requirements.lock
+	$(COMPILE) $(UPGRADE) --group build $(SERVICE) --extra distributed --extra parquet --extra s3 \
+	  --extra zst pyproject.toml --constraint requirements.lock --output-file requirements-batch.lock
 	$(COMPILE) $(UPGRADE) --group build --group dev --all-extras pyproject.toml \
 	  --constraint requirements.lock --output-file requirements-dev.lock
 

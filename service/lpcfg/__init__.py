@@ -13,6 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from lpcfg.api.functions import load, load_dependencies, train
+from lpcfg.base.extras import extra
 from lpcfg.base.jit import find_place
 
 if TYPE_CHECKING:
@@ -23,11 +24,13 @@ if TYPE_CHECKING:
         InputError,
         LimitError,
         LpcfgError,
+        SchedulerError,
         SettingsError,
         Stopped,
         StoreError,
         TrainingError,
         TreebankError,
+        WorkerError,
     )
     from lpcfg.client import AsyncClient, Client, ServiceError
     from lpcfg.kinds.constituency.model import Model
@@ -78,6 +81,7 @@ __all__ = [
     "ParsedArcs",
     "Parser",
     "Reference",
+    "SchedulerError",
     "Sentence",
     "SequenceTagger",
     "ServiceError",
@@ -95,6 +99,7 @@ __all__ = [
     "Tree",
     "TreeProbability",
     "TreebankError",
+    "WorkerError",
     "__version__",
     "load",
     "load_dependencies",
@@ -145,7 +150,8 @@ def __getattr__(name: str) -> Any:
         return version("lpcfg")
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(_HOMES.get(name, "lpcfg.base.errors")), name)
+    with extra("client", "clients of the service"):
+        value = getattr(import_module(_HOMES.get(name, "lpcfg.base.errors")), name)
     globals()[name] = value
     return value
 

@@ -51,7 +51,7 @@ def load(model: str = "en", *, store: str | Path | None = None) -> object:
     from lpcfg.api.stores import chosen_store
     from lpcfg.kinds.registry import load_model
 
-    return load_model(model, store or chosen_store()).predictor
+    return load_model(model, chosen_store(store)).predictor
 
 
 def load_dependencies(
@@ -67,7 +67,7 @@ def load_dependencies(
     from lpcfg.kinds.registry import load_model
 
     parser: DependencyParser
-    parser = load_model(model, store or chosen_store(), only="dependencies").predictor
+    parser = load_model(model, chosen_store(store), only="dependencies").predictor
     return parser
 
 
@@ -101,21 +101,21 @@ def train(
     >>> print(model.parser().parse([["Cats", "sleep"]])[0])
     (S (NP (NNS Cats)) (VP (VBP sleep)))
     """
+    from lpcfg.api.stores import chosen
     from lpcfg.api.trained import TrainedModel, sources_of
-    from lpcfg.settings import read_settings
     from lpcfg.training.config import TrainingConfig, overridden
     from lpcfg.training.pipeline import train as learn
     from lpcfg.training.stages import silent
     from lpcfg.training.words import words_of
 
-    ours = read_settings(threads=workers)
+    ours = chosen(threads=workers)
     configuration = overridden(config or TrainingConfig(), {"estimator": estimator, **settings})
     model, report = learn(
         sources_of(treebank),
         configuration,
         dev=None if dev is None else sources_of(dev),
         workers=ours.threads,
-        words=words_of(configuration, (ours.model_store,), ours.model, model=words),
+        words=words_of(configuration, (ours.store,), ours.model, model=words),
         progress=progress or silent,
     )
     return TrainedModel.of(model, report)

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 
+from lpcfg.api.stores import chosen_store
 from lpcfg.base.errors import InputError
 from lpcfg.kinds.constituency.model import Model, to_bundle
 from lpcfg.kinds.constituency.predict import Parser
-from lpcfg.settings import read_settings
 from lpcfg.store.versions import Reference, publish
 from lpcfg.text.files import Source
 from lpcfg.training.summary import TrainReport, card
@@ -54,7 +54,7 @@ class TrainedModel(Model):
             card=card(name, self.report),
             exact=bool(self.report.configuration["exact"]),
         )
-        return publish(store or read_settings().model_store, name, bundle)
+        return publish(chosen_store(store), name, bundle)
 
 
 def sources_of(treebank: Source | Sequence[Source] | Sequence[Tree]) -> Source | Sequence[Source]:

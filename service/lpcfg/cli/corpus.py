@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 import typer
 
 from lpcfg.api.stores import chosen_store
+from lpcfg.base.extras import extra
 from lpcfg.cli.terminal import note, result, result_json
 from lpcfg.predict.forms import Form, Output
-from lpcfg.text.urls import is_url, missing
+from lpcfg.text.urls import is_url
 
 if TYPE_CHECKING:
     from lpcfg.predict.crew import Crew
@@ -81,10 +82,8 @@ def _hire(jobs: int | None, scheduler: str | None, job: "Job") -> "Crew":
 
     if scheduler is None:
         return Processes(job, jobs or len(os.sched_getaffinity(0)))
-    try:
+    with extra("distributed", "clients of a scheduler"):
         from lpcfg.predict.scheduler import Cluster
-    except ImportError as error:
-        raise missing("scheduler", "a scheduler's clients") from error
     return Cluster(job, scheduler)
 
 

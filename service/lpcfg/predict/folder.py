@@ -57,9 +57,9 @@ def open_folder(place: str) -> Folder:
     """Open a path or a URL as a folder to write to. A local one is made."""
     if not is_url(place):
         return LocalFolder(Path(place))
+    files, root = filesystem(place)
     from fsspec.implementations.local import LocalFileSystem
 
-    files, root = filesystem(place)
     if isinstance(files, LocalFileSystem):
         return LocalFolder(Path(root))
     return RemoteFolder(files, root.rstrip("/"))

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import IO, Any, Self
 
 from lpcfg.base.errors import InputError
-from lpcfg.text.urls import missing
+from lpcfg.base.extras import extra
 
 _ROWS = 1000
 """Rows held before they are written as a row group."""
@@ -25,11 +25,9 @@ _COLUMNS = {
 
 
 def _pyarrow() -> tuple[Any, Any]:
-    try:
+    with extra("parquet", "Parquet files"):
         import pyarrow
         import pyarrow.parquet
-    except ImportError as error:
-        raise missing("parquet", "Parquet files") from error
     return pyarrow, pyarrow.parquet
 
 

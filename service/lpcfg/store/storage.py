@@ -99,14 +99,14 @@ class Storage(Protocol):
 def open_storage(store: str | Path) -> Storage:
     if "://" not in str(store):
         return LocalStorage(Path(store))
-    from fsspec.implementations.local import LocalFileSystem
-
     try:
         files, root = filesystem(str(store))
     except InputError as error:
         raise StoreError(
             f"expected a folder or an fsspec URL as the store, got {store}: {error}"
         ) from error
+    from fsspec.implementations.local import LocalFileSystem
+
     # A file:// URL gets the rename, not the weaker protocol of object stores.
     if isinstance(files, LocalFileSystem):
         return LocalStorage(Path(root))

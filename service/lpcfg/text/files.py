@@ -19,7 +19,8 @@ from typing import IO
 
 from lpcfg.base.cancel import FINISHING
 from lpcfg.base.errors import InputError
-from lpcfg.text.urls import filesystem, is_url, missing, network_failures
+from lpcfg.base.extras import extra
+from lpcfg.text.urls import filesystem, is_url, network_failures
 
 Source = str | Path | IO[str] | IO[bytes]
 """A file, a folder, a glob, an fsspec URL of these, `-` for standard input, or an open stream."""
@@ -182,11 +183,9 @@ def _unpacked(stream: IO[str] | IO[bytes]) -> IO[str] | IO[bytes]:
 def _zstd(stream: object) -> IO[bytes]:
     """Decompress by the module of Python 3.14, or its twin for older ones."""
     name = "compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd"
-    try:
-        opened = import_module(name).ZstdFile(stream)
-    except ImportError as error:
-        raise missing("zst", "files compressed by Zstandard") from error
-    return opened  # type: ignore[no-any-return]
+    with extra("zst", "files compressed by Zstandard"):
+        opened: IO[bytes] = import_module(name).ZstdFile(stream)
+    return opened
 
 
 def decoded(content: bytes, name: str, line: int = 1) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, TypeVar
 
 from lpcfg.base.errors import InputError
+from lpcfg.base.extras import extra
 
 if TYPE_CHECKING:
     import nltk
@@ -122,7 +123,8 @@ class Tree:
         >>> nltk_tree.label(), nltk_tree.leaves()
         ('NP', ['the', 'end'])
         """
-        import nltk
+        with extra("nltk", "trees of NLTK"):
+            import nltk
 
         def made(node: Tree, children: list["nltk.Tree"]) -> "nltk.Tree":
             return nltk.Tree(node.label, children if node.word is None else [node.word])

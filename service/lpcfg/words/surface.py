@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from lpcfg.base.extras import extra
 from lpcfg.text.tokenize import tokenize
 
 LENGTHS = ("length difference", "mean length")
@@ -77,7 +78,8 @@ def is_word(token: str) -> bool:
 
 @cache
 def _stemmer() -> Any:
-    from nltk.stem.porter import PorterStemmer
+    with extra("nltk", "stems of words"):
+        from nltk.stem.porter import PorterStemmer
 
     return PorterStemmer()
 
