@@ -21,6 +21,13 @@ if TYPE_CHECKING:  # commands read the options of every kind: little is imported
     from lpcfg.store.versions import Reference, Stored
 
 Json = dict[str, Any]
+WARMING = (
+    ("Yes",),
+    ("The", "cat", "sat", "on", "the", "mat", "."),
+    ("The", "cat", "that", "the", "dog", "chased", "sat", "on", "the", "old", "mat", "."),
+    (")", "(", ")"),
+)
+"""A word, a clause, a long sentence, and tokens that no grammar joins."""
 Progress = Callable[[str, int, int], None]
 
 
@@ -105,6 +112,8 @@ class Kind(ABC, Generic[P, Opt, A]):
                 them ("" where there is none); the first one is the default
     columns     what a row of a collection has of an answer, besides id, document, start, end,
                 status, reason and model: names and types of Arrow
+    tensors     the outputs of v2 infer besides `answer`
+    examples    bodies of requests to its endpoint, for the description of the service
     """
 
     name: ClassVar[str]
@@ -117,6 +126,11 @@ class Kind(ABC, Generic[P, Opt, A]):
     training: ClassVar[type[Options] | None] = None
     forms: ClassVar[Mapping[str, str]] = {}
     columns: ClassVar[Mapping[str, str]] = {}
+    tensors: ClassVar[Sequence[str]] = ()
+    examples: ClassVar[Sequence[Json]] = (
+        {"text": "The cat sat on the mat. It slept."},
+        {"sentences": [{"id": "s2", "tokens": ["Cats", "sleep", "."]}]},
+    )
 
     def prepare(self) -> None:
         """Import what `load` needs: it is called while the files of a model are hashed."""
@@ -124,6 +138,15 @@ class Kind(ABC, Generic[P, Opt, A]):
     @abstractmethod
     def load(self, stored: "Stored") -> P:
         """Make the predictor of a stored model. Raise StoreError if the data are not one."""
+
+    def warm(self, predictor: P) -> None:
+        """Answer a few sentences, so that nothing is compiled while a request waits."""
+        from lpcfg.base.cancel import Stop
+        from lpcfg.kinds.sentences import Sentence
+
+        options: Any = self.options()
+        for _ in self.predict(predictor, [Sentence(words) for words in WARMING], options, Stop()):
+            pass
 
     @abstractmethod
     def predict(
@@ -140,6 +163,10 @@ class Kind(ABC, Generic[P, Opt, A]):
     @abstractmethod
     def schema(self) -> "type[BaseModel]":
         """Return the shape of `answer`, for the description of the service."""
+
+    def tensor(self, name: str, answer: Json) -> str:
+        """Return one of `tensors` of an answer as JSON."""
+        return str(answer[name])
 
     def segmenter(self, predictor: P) -> "Segmenter":
         """Return what cuts text into the sentences and words that the model knows."""

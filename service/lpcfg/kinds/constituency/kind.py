@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from lpcfg.base.errors import InputError
 from lpcfg.base.options import option
+from lpcfg.engine.objectives import OBJECTIVES
 from lpcfg.kinds.constituency.options import ParseOptions
-from lpcfg.kinds.kind import Json, Kind, Progress
+from lpcfg.kinds.kind import WARMING, Json, Kind, Progress
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -74,6 +75,23 @@ class Constituency(Kind["Parser", ParseOptions, "Analysis"]):
         "lowest_probability": "float64",
         "unusual": "float64",
     }
+    tensors = ("tree",)
+    examples = (
+        {"text": "The cat sat on the mat. It slept."},
+        {
+            "sentences": [
+                "The cat sat on the mat.",
+                {
+                    "id": "s2",
+                    "tokens": ["Cats", "sleep", "."],
+                    "tags": ["NNS", None, "."],
+                    "constraints": [{"start": 0, "end": 1, "label": "NP"}],
+                },
+            ],
+            "k": 3,
+            "objective": "max-marginal",
+        },
+    )
 
     def prepare(self) -> None:
         import lpcfg.kinds.constituency.predict  # noqa: F401
@@ -82,6 +100,17 @@ class Constituency(Kind["Parser", ParseOptions, "Analysis"]):
         from lpcfg.kinds.constituency.loading import ready
 
         return ready(stored)
+
+    def warm(self, predictor: "Parser") -> None:
+        """Run every path of the engine once."""
+        from lpcfg.kinds.sentences import Sentence
+
+        for sentence in map(Sentence, WARMING):
+            for objective in OBJECTIVES:
+                next(predictor.predict([sentence], ParseOptions(k=2, objective=objective)))
+            predictor.marginals(sentence, threshold=0.5)
+            parses = predictor.parse([sentence])[0].parses
+            predictor.tree_probability([parse.tree for parse in parses])
 
     def predict(
         self,
@@ -96,6 +125,10 @@ class Constituency(Kind["Parser", ParseOptions, "Analysis"]):
         from lpcfg.kinds.constituency.answer import analysis_json
 
         return analysis_json(found)
+
+    def tensor(self, name: str, answer: Json) -> str:
+        """Return the best tree in brackets; nothing where there is none."""
+        return next((str(parse[name]) for parse in answer["parses"]), "")
 
     def schema(self) -> "type[BaseModel]":
         from lpcfg.protocol.schemas import SentenceAnswer

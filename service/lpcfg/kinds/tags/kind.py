@@ -49,6 +49,11 @@ class Tagging(Kind["SequenceTagger", NoOptions, "Tags"]):
         "log_probability": "float64",
     }
 
+    examples = (
+        {"text": "The cat sat on the mat. It slept."},
+        {"sentences": [{"id": "s2", "tokens": ["Cats", "sleep"], "tags": ["NNS", None]}]},
+    )
+
     def prepare(self) -> None:
         import lpcfg.kinds.tags.predict  # noqa: F401
 
