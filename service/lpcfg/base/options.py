@@ -18,6 +18,7 @@ def option(
     kind: type = str,
     least: float | None = None,
     choices: tuple[str, ...] = (),
+    bound: str | None = None,
 ) -> Any:
     """Make a field of a class of options.
 
@@ -27,6 +28,7 @@ def option(
         kind: the type of an option whose default is None
         least: the smallest number allowed
         choices: the strings allowed
+        bound: the name of the setting that bounds it in a service: its answers grow with it
     """
     return field(
         default=default,
@@ -35,6 +37,7 @@ def option(
             "kind": kind if default is None else type(default),
             "least": least,
             "choices": choices,
+            "bound": bound,
         },
     )
 

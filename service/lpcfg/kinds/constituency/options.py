@@ -15,7 +15,9 @@ class ParseOptions(Options):
     True
     """
 
-    k: int = option(1, "how many of the best trees, the best one first", least=1)
+    k: int = option(
+        1, "how many of the best trees, the best one first", least=1, bound="max_parses"
+    )
     objective: str | None = option(
         None,
         "what the best tree maximises; by default max-spans where a rescoring layer decides, "
