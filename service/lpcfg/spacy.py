@@ -22,51 +22,76 @@ finds are set. `pip install 'lpcfg[spacy]'` brings what this needs.
 True
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from spacy.language import Language
 from spacy.tokens import Doc, Span, Token
 
-from lpcfg.api.functions import load
-from lpcfg.kinds.constituency.predict import Parser
-from lpcfg.kinds.sentences import ENGLISH, Sentence
+from lpcfg.api.stores import chosen_store
+from lpcfg.kinds.registry import AnyLoaded, load_model
+from lpcfg.kinds.sentences import Segmenter, Sentence
 
 KEY = "lpcfg"
 """The key under which a document keeps its parses: plain values, so that it can be stored."""
 
 
-@Language.factory("lpcfg", default_config={"model": "en", "store": None})
-def create(nlp: Language, name: str, model: str, store: str | None) -> "Constituents":
-    """Make the component for a pipeline; `model` and `store` are those of `lpcfg.load`."""
+@Language.factory("lpcfg", default_config={"model": "en", "store": None, "options": {}})
+def create(
+    nlp: Language, name: str, model: str, store: str | None, options: dict[str, Any]
+) -> "Annotator":
+    """Make the component for a pipeline.
+
+    `model` and `store` are those of `lpcfg.load`, `options` those of the kind of model, as
+    `lpcfg.ParseOptions` has them.
+    """
     del nlp, name
-    return Constituents(load(model, store=store))
+    return Annotator(load_model(model, chosen_store(store)), options)
 
 
-class Constituents:
-    """Adds `doc._.constituents` and `._.parse_string` of documents and their sentences."""
+class Annotator:
+    """Adds what a model of any kind answers: tags of tokens where it has tags, heads and relations
+    where it has these, and `doc._.constituents` and `._.parse_string` where it has trees.
+    """
 
-    def __init__(self, parser: Parser) -> None:
-        self._parser = parser
+    def __init__(self, model: AnyLoaded, options: Mapping[str, Any]) -> None:
+        self._model = model
+        self._options = model.kind.options.of(options)
 
     def __call__(self, doc: Doc) -> Doc:
-        """Parse every sentence of a document."""
+        """Answer every sentence of a document."""
         if not doc.has_annotation("SENT_START"):
-            _set_sentences(doc)
+            _set_sentences(doc, self._model.segmenter)
+        sentences = [
+            tokens
+            for sentence in doc.sents
+            if (tokens := [token for token in sentence if not token.is_space])
+        ]
+        places = [(tokens[0].sent.start, tokens[0].sent.end) for tokens in sentences]
+        given = [Sentence([_word(token) for token in tokens]) for tokens in sentences]
         spans: list[list[Any]] = []
         trees: list[list[Any]] = []
-        for sentence in doc.sents:
-            tokens = [token for token in sentence if not token.is_space]
-            if not tokens:
-                continue
-            given = Sentence([_word(token) for token in tokens])
-            (analysis,) = self._parser.predict([given])
-            trees.append([sentence.start, sentence.end, str(analysis.tree or "")])
-            for one in analysis.constituents:
-                start, end = tokens[one.start].i, tokens[one.end - 1].i + 1
-                spans.append([one.label, start, end, one.probability])
+        found = self._model.predict(given, self._options)
+        for tokens, place, one in zip(sentences, places, found, strict=True):
+            answer = self._model.kind.answer(one)
+            _annotate(tokens, answer["tokens"])
+            parse = next(iter(answer.get("parses", ())), None)
+            trees.append([*place, "" if parse is None else parse["tree"]])
+            for node in () if parse is None else parse["constituents"]:
+                start, end = tokens[node["start"]].i, tokens[node["end"] - 1].i + 1
+                spans.append([node["label"], start, end, node["probability"]])
         doc.user_data[KEY] = {"constituents": spans, "trees": trees}
         return doc
+
+
+def _annotate(tokens: Sequence[Token], answered: Sequence[Mapping[str, Any]]) -> None:
+    """Set what the answer says of tokens; a tag of Universal Dependencies is the `pos_`."""
+    for token, told in zip(tokens, answered, strict=False):  # a failed answer has none
+        if "head" not in told:
+            token.tag_ = told["tag"] or ""
+            continue
+        token.pos_, token.tag_, token.dep_ = told["tag"], told["xpos"] or "", told["relation"]
+        token.head = token if told["head"] == 0 else tokens[told["head"] - 1]
 
 
 def _word(token: Token) -> str:
@@ -74,8 +99,8 @@ def _word(token: Token) -> str:
     return " ".join(token.text.split())
 
 
-def _set_sentences(doc: Doc) -> None:
-    starts = [one.start or 0 for one in ENGLISH.sentences(doc.text)][1:]
+def _set_sentences(doc: Doc, segmenter: Segmenter) -> None:
+    starts = [one.start or 0 for one in segmenter.sentences(doc.text)][1:]
     for token in doc:
         token.is_sent_start = token.i == 0
         if starts and token.idx >= starts[0] and not token.is_space:

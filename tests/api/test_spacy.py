@@ -8,7 +8,7 @@ from spacy.language import Language
 from spacy.tokens import Doc, DocBin
 
 import lpcfg.spacy
-from lpcfg.base.errors import StoreError
+from lpcfg.base.errors import InputError, StoreError
 
 STORE = str(Path(__file__).resolve().parents[2] / "model_store")
 
@@ -64,3 +64,28 @@ def test_what_was_not_parsed_says_so(nlp: Language) -> None:
         Doc(nlp.vocab, ["It"])._.constituents  # noqa: B018
     with pytest.raises(StoreError, match="expected a model `none`"):
         spacy.blank("en").add_pipe("lpcfg", config={"model": "none", "store": STORE})
+
+
+def test_a_dependency_model_sets_heads_relations_and_tags() -> None:
+    nlp = spacy.blank("en")
+    nlp.add_pipe("lpcfg", config={"model": "en-dep", "store": STORE})
+    doc = nlp("The dog barked.  It ran.")
+    told = [(token.text, token.head.text, token.dep_, token.pos_, token.tag_) for token in doc]
+    assert told[:3] == [
+        ("The", "dog", "det", "DET", "DT"),
+        ("dog", "barked", "nsubj", "NOUN", "NN"),
+        ("barked", "barked", "root", "VERB", "VBD"),
+    ]
+    assert [sentence.text for sentence in doc.sents] == ["The dog barked.  ", "It ran."]
+    assert doc._.constituents == []
+
+
+def test_options_of_parsing_are_given_in_the_configuration() -> None:
+    nlp = spacy.blank("en")
+    with pytest.raises(InputError, match="did you mean `objective`"):
+        nlp.add_pipe("lpcfg", config={"model": "en", "store": STORE, "options": {"objektive": 1}})
+    plain = spacy.blank("en")
+    plain.add_pipe(
+        "lpcfg", config={"model": "en", "store": STORE, "options": {"objective": "max-product"}}
+    )
+    assert plain("The dog barked.")[0].tag_ == "DT"
