@@ -38,10 +38,10 @@ COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --gen
 SERVICE := --extra cli --extra serve --extra client --extra nltk --extra remote
 
 .DEFAULT_GOAL := help
-.PHONY: help setup dev run test check format bench coverage pythons kernels browser promtool clients lock clean
+.PHONY: help setup dev run test test-fast check format bench coverage pythons kernels browser promtool clients lock clean
 
 help:  ## this list
-	@sed -n 's/^\([a-z]*\):.*##/\1\t/p' $(MAKEFILE_LIST) | expand -t 12
+	@sed -n 's/^\([a-z-]*\):.*##/\1\t/p' $(MAKEFILE_LIST) | expand -t 12
 
 setup: $(USER_STAMP)  ## .venv with the lpcfg command (quick when nothing changed)
 
@@ -55,6 +55,9 @@ test: dev  ## everything that must hold
 	@$(MAKE) --no-print-directory -j 2 clients check kernels browser promtool
 	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m "not load" $(PYTEST)
 	$(BIN)/python -m pytest -q -m load $(PYTEST) || [ $$? = 5 ]  # alone; 5: PYTEST names none
+
+test-fast: dev  ## what takes a day's work: no processes, services and browsers
+	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m "not slow and not load" $(PYTEST)
 
 check: dev  ## style and types only
 	$(BIN)/ruff check .

@@ -1,6 +1,8 @@
 """Fixtures shared by all tests: a fixed hypothesis profile and the real treebanks."""
 
 import os
+import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,29 @@ settings.register_profile(
     "lpcfg", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("lpcfg")
+
+
+STARTS_SOMETHING = re.compile(
+    r"^(?:import|from) (?:subprocess|multiprocessing|playwright|moto)\b"
+    r"|^from (?:benchmarks\.serving|tests\.s3) import|CliRunner",
+    re.MULTILINE,
+)
+"""What modules of tests that start processes, services or browsers have among their imports."""
+
+
+@cache
+def starts_something(module: Path) -> bool:
+    return STARTS_SOMETHING.search(module.read_text(encoding="utf-8")) is not None
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark as slow what starts processes, services or browsers, or reads real treebanks."""
+    for item in items:
+        fixtures = getattr(item, "fixturenames", ())
+        beside = item.path.parent / "conftest.py"
+        serves = {"process", "address", "page", "service"} & set(fixtures)
+        if starts_something(item.path) or "treebanks" in fixtures or (serves and beside.exists()):
+            item.add_marker(pytest.mark.slow)
 
 
 @pytest.fixture(scope="session")
