@@ -134,7 +134,7 @@ def check_agreement(model: Model, gold: Sequence[Tree]) -> None:
     """End the program unless whole charts of short sentences have the exact engine's p(x)."""
     short = (tree for tree in gold if len(tree.tokens()) <= CHECKED_WORDS)
     # an item of no probability at all has no share to divide by
-    nothing_out = Thresholds(estimate=0.0, item=math.ulp(0.0), edge=0.0)
+    nothing_out = Thresholds(merit=0.0, item=math.ulp(0.0), edge=0.0)
     for tree in islice(short, CHECKED):
         for member in model.members or (model.coarse,):
             alone = replace(model, members=(member,), fallback=None)

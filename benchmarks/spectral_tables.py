@@ -152,7 +152,7 @@ class Signed:
             item, edge = np.abs(item), np.abs(edge)
         elif not divided:
             item, edge = item * np.sign(total), edge * np.sign(total)
-        best = decode.best_by(decode.Scores(item, edge, np.zeros(len(item))), pruned)
+        best = decode.best_by(decode.ObjectiveScores(item, edge, np.zeros(len(item))), pruned)
         return self._labels.trees(pruned.chart, best.items, sentence.tokens)[0]
 
 

@@ -19,7 +19,7 @@ from lpcfg.grammar.tables import Emissions, Grammar, Tables
 from lpcfg.kinds.constituency.model import coarse_tables
 from tests.strategies_grammar import WORDS, random_emissions, random_grammar, random_tables
 
-NOTHING_OUT = Thresholds(estimate=0.0, item=math.ulp(0.0), edge=0.0)
+NOTHING_OUT = Thresholds(merit=0.0, item=math.ulp(0.0), edge=0.0)
 """Keeps every item and edge that has any probability."""
 SINGLE = 2.0**-24
 """The relative error of one rounding to float32."""

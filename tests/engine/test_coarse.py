@@ -138,7 +138,7 @@ def test_estimates_fall_until_there_is_an_analysis(case: Case, size: float) -> N
     found = case.prune(Thresholds(10**size, 0.0, 0.0))
     coarse = coarse_of(case.coarse)
     widths = [Thresholds(10**size, 0.0, 0.0).wider(attempt) for attempt in range(TRIES)]
-    assert [width.estimate / 10**size for width in widths] == pytest.approx([1.0, 0.01, 1e-4])
+    assert [width.merit / 10**size for width in widths] == pytest.approx([1.0, 0.01, 1e-4])
     tries = [coarse.prune(case.emissions, width, tries=1) for width in widths]
     first = next((one for one in tries if isinstance(one, Pruned)), tries[-1])
     assert type(found) is type(first)
@@ -154,7 +154,7 @@ def test_without_an_analysis_the_partial_chart_is_returned() -> None:
     assert isinstance(found, Unfinished)
     assert found.length == 3
     assert sorted(item_keys(found.chart)) == [(0, 1, 3), (1, 1, 2), (2, 0, 1), (2, 2, 3)]
-    assert ((found.estimate > 0) & (found.estimate <= 1)).all()
+    assert ((found.merit > 0) & (found.merit <= 1)).all()
 
 
 def test_a_grammar_without_rules_has_analyses_of_single_words() -> None:
@@ -217,7 +217,7 @@ def test_long_sentences_neither_underflow_nor_overflow(n: int) -> None:
     emissions = type(case.emissions)(
         case.emissions.start, case.emissions.symbol, case.emissions.entry, small
     )
-    found = coarse_of(case.coarse).prune(emissions, Thresholds(estimate=0.0))
+    found = coarse_of(case.coarse).prune(emissions, Thresholds(merit=0.0))
     assert isinstance(found, Pruned)
     words = np.log(small).sum()
     assert np.isfinite(found.log_probability)
@@ -312,7 +312,7 @@ EN = Path(__file__).resolve().parents[2] / "model_store"
 
 
 def test_items_side_by_side_do_not_exclude_what_joins_them(built: list[kernels.Chart]) -> None:
-    """Check a sentence that had no analysis in its first chart when `_JOIN` was 1."""
+    """Check a sentence that had no analysis in its first chart when `_SEQUENCE_FACTOR` was 1."""
     bridge = """The old bridge , which the town had closed in 1998 after a flood , was repaired by
     volunteers , painted green , and opened again last spring by the mayor , her two sons , and a
     band that played until it rained ."""
@@ -347,17 +347,17 @@ def test_charts_of_words_in_disorder_have_few_items_at_a_word(
     assert max(int(np.bincount(chart.end).max()) for chart in built) < 600
 
 
-def test_no_wider_chart_is_built_after_a_crowded_one(
+def test_no_wider_chart_is_built_after_a_chart_beyond_the_limit(
     built: list[kernels.Chart], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     case = random_case(np.random.default_rng(0), ["x", "x", "x"])
     without_roots = replace(case.coarse, c_one=np.zeros_like(case.coarse.c_one))
     found = coarse_of(without_roots).prune(case.emissions, NOTHING_OUT)
     assert isinstance(found, Unfinished)
-    assert not found.is_crowded
+    assert not found.exceeds_widening_limit
     assert len(built) == TRIES
-    monkeypatch.setattr(coarse_pass, "CROWDED", len(built[0].rule) - 1)
+    monkeypatch.setattr(coarse_pass, "WIDENING_LIMIT", len(built[0].rule) - 1)
     found = coarse_of(without_roots).prune(case.emissions, NOTHING_OUT)
     assert isinstance(found, Unfinished)
-    assert found.is_crowded
+    assert found.exceeds_widening_limit
     assert len(built) == TRIES + 1

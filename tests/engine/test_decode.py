@@ -167,7 +167,7 @@ def test_max_product_is_the_most_probable_tree_of_a_plain_pcfg() -> None:
 
 
 def unfinished(case: Case) -> tuple[Unfinished, np.ndarray]:
-    """Find the pieces of a sentence that no root spans, and their log rules."""
+    """Find the fragments of a sentence that no root spans, and their log rules."""
     roots = np.zeros(case.grammar.n_symbols)
     coarse = coarse_of(coarse_tables(case.grammar, case.coarse.parent, roots))
     found = coarse.prune(case.emissions, NOTHING_OUT)
@@ -179,11 +179,11 @@ def unfinished(case: Case) -> tuple[Unfinished, np.ndarray]:
 def test_pieces_cover_the_sentence_at_the_lowest_cost(case: Case) -> None:
     found, log_rules = unfinished(case)
     chart, n = found.chart, found.length
-    pieces = decode.cover(found, log_rules)
-    tops = [piece[0] for piece in pieces]
+    fragments = decode.fragments(found, log_rules)
+    tops = [fragment[0] for fragment in fragments]
     assert [chart.start[t] for t in tops] == [0, *(chart.end[t] for t in tops[:-1])]
     assert chart.end[tops[-1]] == n
-    price = decode.PIECE - np.log(np.maximum(found.estimate, 1e-300))
+    price = decode.FRAGMENT_COST - np.log(np.maximum(found.merit, 1e-300))
 
     def cheapest(start: int) -> float:
         here = np.flatnonzero(chart.start == start).tolist()
@@ -196,20 +196,20 @@ def test_pieces_cover_the_sentence_at_the_lowest_cost(case: Case) -> None:
 def test_a_piece_is_the_most_probable_derivation_of_its_item(case: Case) -> None:
     found, log_rules = unfinished(case)
     chart = found.chart
-    for piece in decode.cover(found, log_rules):
-        tree_items = set(piece)
+    for fragment in decode.fragments(found, log_rules):
+        tree_items = set(fragment)
         chosen = [
             next(
                 e
                 for e in range(chart.edge_start[t], chart.edge_start[t + 1])
                 if {int(chart.left[e]), int(chart.right[e])} <= tree_items
             )
-            for t in piece
+            for t in fragment
             if chart.entry[t] < 0
         ]
-        words = sum(math.log(chart.inside[t]) for t in piece if chart.entry[t] >= 0)
+        words = sum(math.log(chart.inside[t]) for t in fragment if chart.entry[t] >= 0)
         mine = words + sum(log_rules[e] for e in chosen)
-        assert mine == pytest.approx(most(found, log_rules, piece[0]), abs=ROUNDING)
+        assert mine == pytest.approx(most(found, log_rules, fragment[0]), abs=ROUNDING)
 
 
 def most(found: Unfinished, log_rules: np.ndarray, t: int) -> float:
@@ -232,4 +232,4 @@ def test_a_word_under_no_item_is_an_empty_piece() -> None:
     limits.cell[1, 2] = 1
     found = coarse.prune(literal_emissions(grammar, ["x"] * 3), NOTHING_OUT, limits)
     assert isinstance(found, Unfinished)
-    assert decode.cover(found, coarse.log_rules(found.chart)) == [(0,), (), (1,)]
+    assert decode.fragments(found, coarse.log_rules(found.chart)) == [(0,), (), (1,)]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from lpcfg.engine.pruned import decode, fine, kernels
 from lpcfg.engine.pruned.coarse import Limits, Pruned, Thresholds, rules_by_children
-from lpcfg.engine.pruned.lanes import LANES
+from lpcfg.engine.pruned.simd import LANES
 from lpcfg.grammar.tables import Grammar, Singles
 from lpcfg.kinds.constituency.model import coarse_tables
 from tests.small_charts import (
@@ -39,14 +39,14 @@ def all_pairs(symbols: int) -> Grammar:
     return Grammar(names, symbols, np.array(rules), ("x",), np.array([[symbols, 0]]))
 
 
-# The words' surroundings ------------------------------------------------------------------------
+# The figure of merit ------------------------------------------------------------------------
 
 
-def random_context(rng: np.random.Generator, tags: int, symbols: int) -> kernels.Context:
+def random_context(rng: np.random.Generator, tags: int, symbols: int) -> kernels.ContextModel:
     """Draw tables in which nothing is impossible; the first symbols are in-terminals."""
     transition = rng.random((tags + 1, tags + 1)) + 0.01
     transition /= transition.sum(axis=1, keepdims=True)
-    return kernels.Context(
+    return kernels.ContextModel(
         transition=transition,
         follows=np.ascontiguousarray(transition.T),
         before=rng.random((tags + 1, symbols)),
@@ -56,10 +56,10 @@ def random_context(rng: np.random.Generator, tags: int, symbols: int) -> kernels
     )
 
 
-def random_words(rng: np.random.Generator, n: int, symbols: int) -> kernels.Words:
+def random_words(rng: np.random.Generator, n: int, symbols: int) -> kernels.Candidates:
     sizes = rng.integers(1, symbols + 1, n)
     chosen = [rng.choice(symbols, size, replace=False) for size in sizes]
-    return kernels.Words(
+    return kernels.Candidates(
         np.append(0, np.cumsum(sizes)).astype(np.int32),
         np.concatenate(chosen).astype(np.int32),
         np.zeros(sizes.sum(), np.int32),
@@ -67,7 +67,9 @@ def random_words(rng: np.random.Generator, n: int, symbols: int) -> kernels.Word
     )
 
 
-def by_enumeration(words: kernels.Words, context: kernels.Context, i: int, k: int, a: int) -> float:
+def by_enumeration(
+    words: kernels.Candidates, context: kernels.ContextModel, i: int, k: int, a: int
+) -> float:
     """Sum over all tags of the words outside [i, k): their probability times the chances of a
     beside them.
 
@@ -94,7 +96,7 @@ def by_enumeration(words: kernels.Words, context: kernels.Context, i: int, k: in
     return total
 
 
-def whole_sentence(words: kernels.Words, context: kernels.Context) -> float:
+def whole_sentence(words: kernels.Candidates, context: kernels.ContextModel) -> float:
     """Compute p(words) of the hidden Markov model by enumeration."""
     free = context._replace(before=np.ones_like(context.before), after=np.ones_like(context.after))
     n, ends = len(words.start) - 1, context.transition.shape[0] - 1
@@ -107,11 +109,11 @@ def whole_sentence(words: kernels.Words, context: kernels.Context) -> float:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_look_around_equals_a_hidden_markov_model(seed: int) -> None:
+def test_factors_of_merit_equal_a_hidden_markov_model(seed: int) -> None:
     rng = np.random.default_rng(seed)
     n, tags, symbols = int(rng.integers(1, 5)), int(rng.integers(1, 3)), 4
     context, words = random_context(rng, tags, symbols), random_words(rng, n, symbols)
-    left, right, weight, exponent = kernels.look_around(words, context)
+    left, right, weight, exponent = kernels.merit_factors(words, context)
     scaled = np.repeat(2.0 ** -exponent.astype(float), np.diff(words.start))
     np.testing.assert_array_equal(weight, words.weight * scaled)
     probability = whole_sentence(words, context)
@@ -260,7 +262,7 @@ def test_a_contribution_to_an_outside_vector_is_scaled_to_its_exponent(compiled:
 
     def weighed(weight: float, exponent: int) -> float:
         with nullcontext() if compiled else interpreted():
-            return kernels._weigh(0, weight, exponent, beta, at, down, fresh)
+            return kernels._outside_factor(0, weight, exponent, beta, at, down, fresh)
 
     assert weighed(0.75, -300) == 0.75  # the first one sets the exponent
     assert (down[0], fresh[0]) == (-300, False)
@@ -392,7 +394,7 @@ def test_the_best_tree_of_every_item_is_the_best_of_its_edges(case: Case) -> Non
 
 
 def test_arrays_grow_by_doubling_and_keep_their_content() -> None:
-    for room in (kernels._room, kernels._room.py_func):
+    for room in (kernels._grown, kernels._grown.py_func):
         array = np.arange(4.0)
         assert room(array, 4) is array or (room(array, 4) == array).all()
         larger = room(array, 5)

@@ -202,7 +202,7 @@ def test_a_sentence_beyond_the_marked_grammar_is_parsed_without_marks() -> None:
 
 def test_no_other_grammar_is_tried_after_a_full_chart(monkeypatch: pytest.MonkeyPatch) -> None:
     assert parse(BEYOND_MARKS).status == "parsed"
-    monkeypatch.setattr(coarse, "FULL", 0)
+    monkeypatch.setattr(coarse, "FALLBACK_LIMIT", 0)
     assert parse(BEYOND_MARKS).status == "partial"
 
 

@@ -74,7 +74,7 @@ def test_no_tree_is_more_probable_than_certain() -> None:
     model = replace(small_models.spectral(horizontal=0), fallback=None)
     asked = Sentence(("A", "cold", "morning", "in", "March", "."))
     (whole,) = Parser(model, thresholds=NOTHING_OUT).predict([asked], ParseOptions(k=10))
-    narrow = Parser(model, thresholds=Thresholds(estimate=0.0, item=0.3, edge=0.3))
+    narrow = Parser(model, thresholds=Thresholds(merit=0.0, item=0.3, edge=0.3))
     best, *others = narrow.tree_probability([parse.tree for parse in whole.parses])
     assert best.log_probability is not None
     assert best.sentence_log_probability is not None

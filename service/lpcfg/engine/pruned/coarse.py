@@ -1,10 +1,10 @@
 """The coarse pass: choose the items and edges of a chart with the m = 1 grammar.
 
-While the chart is built, an item is kept only if its estimated posterior is not too small. The
-estimate uses the words on both sides, through a model of tags (`kernels.look_around`). Then the
-exact coarse posteriors of what was kept are computed, and items and edges below `Thresholds.item`
-and `Thresholds.edge` are removed. If no analysis is left, the chart is built again with a lower
-threshold for the estimate.
+While the chart is built, an item is kept only if its figure of merit is not too small: an estimate
+of its posterior from the words on both sides (`kernels.merit_factors`). Then the exact coarse
+posteriors of what was kept are computed, and items and edges below `Thresholds.item` and
+`Thresholds.edge` are removed. If no analysis is left, the chart is built again with a lower
+threshold for the figure of merit.
 """
 
 import math
@@ -14,44 +14,44 @@ import numpy as np
 
 from lpcfg.base.cancel import Stop
 from lpcfg.engine.pruned import kernels
-from lpcfg.engine.pruned.kernels import Bounds, Chart, Rules, Words
+from lpcfg.engine.pruned.kernels import Bounds, Candidates, Chart, Rules
 from lpcfg.grammar.tables import Bools, Doubles, Emissions, Ints, Longs, Tables, frozen
 
 
 @dataclass(frozen=True)
 class Thresholds:
-    """Least posteriors of items and edges, and the least `estimate` while a chart is built."""
+    """Least posteriors of items and edges, and the least figure of merit, `merit`."""
 
-    estimate: float = 1e-4
+    merit: float = 1e-4
     item: float = 2e-4
     edge: float = 5e-5
 
     def given_tags(self) -> "Thresholds":
-        """Lower the estimate for words with tags: they have fewer candidates and less exact
-        estimates.
+        """Lower the least figure of merit for words with tags: they have fewer candidates and less
+        exact figures.
         """
-        return replace(self, estimate=self.estimate * 1e-4)
+        return replace(self, merit=self.merit * 1e-4)
 
     def wider(self, times: int) -> "Thresholds":
-        """Lower the estimate for another try, after so many charts without an analysis."""
-        return replace(self, estimate=self.estimate * WIDER**times) if times else self
+        """Lower the least figure of merit after so many charts without an analysis."""
+        return replace(self, merit=self.merit * WIDER**times) if times else self
 
 
 TRIES, WIDER = 3, 1e-2
-"""How many charts are built before a sentence fails, and the factor on `estimate` at each try."""
-CROWDED = 100_000
+"""How many charts are built before a sentence fails, and the factor on `merit` at each try."""
+WIDENING_LIMIT = 100_000
 """Edges of a chart after which no wider one is tried, because it would cost more than it finds. The
 twelve sentences of craft/dev, gum/dev and mctb/dev that need a second chart have at most 10,600
 edges in the first; 200 random words have 80,000 there, and 130,000 in the second.
 """
-FULL = 3_000_000
+FALLBACK_LIMIT = 3_000_000
 """Edges of a chart after which no other grammar is tried: it would find as little, in four times
 the time. A list of 400 numbers took 50 s more."""
 
 
 @dataclass(frozen=True, eq=False)
 class ContextTables:
-    """Counts of what stands beside constituents in a treebank (see `kernels.Context`)."""
+    """Counts of what stands beside constituents in a treebank (see `kernels.ContextModel`)."""
 
     transition: Doubles
     before: Doubles
@@ -77,23 +77,24 @@ class Pruned:
 class Unfinished:
     """The widest chart that was built, without an analysis of the whole.
 
-    `estimate` is per item; `widened` says how often the thresholds were lowered for it.
+    `merit` has the figure of merit of every item; `widened` says how often the thresholds were
+    lowered for it.
     """
 
     length: int
     chart: Chart
-    estimate: Doubles
+    merit: Doubles
     widened: int
 
     @property
-    def is_crowded(self) -> bool:
+    def exceeds_widening_limit(self) -> bool:
         """Tell if a wider chart is not worth its time."""
-        return len(self.chart.rule) > CROWDED
+        return len(self.chart.rule) > WIDENING_LIMIT
 
     @property
-    def is_full(self) -> bool:
+    def exceeds_fallback_limit(self) -> bool:
         """Tell if a chart of another grammar is not worth its time."""
-        return len(self.chart.rule) > FULL
+        return len(self.chart.rule) > FALLBACK_LIMIT
 
 
 class Coarse:
@@ -101,7 +102,7 @@ class Coarse:
 
     def __init__(self, tables: Tables, context: ContextTables, tag: Ints, share: Doubles) -> None:
         self._rules = rules_by_children(tables)
-        self._context = kernels.Context(
+        self._context = kernels.ContextModel(
             context.transition,
             frozen(context.transition.T),
             context.before,
@@ -121,7 +122,7 @@ class Coarse:
     ) -> Pruned | Unfinished:
         """Build a pruned chart, or return an unfinished one if no analysis spans the sentence."""
         n = emissions.length
-        words, left, right, exponent = self.look_around(emissions)
+        words, left, right, exponent = self.merit_factors(emissions)
         stop = stop or Stop()
         limits = limits or Limits.none(n)
         for attempt in range(tries):
@@ -131,25 +132,33 @@ class Coarse:
             stop.check()
             if (pruned := self.pruned(chart, thresholds, n, exponent)) is not None:
                 return pruned
-            outlook = left[chart.start, chart.symbol] * right[chart.end, chart.symbol]
-            unfinished = Unfinished(n, chart, np.minimum(outlook * chart.inside, 1.0), attempt)
-            if unfinished.is_crowded:
+            factors = left[chart.start, chart.symbol] * right[chart.end, chart.symbol]
+            unfinished = Unfinished(n, chart, np.minimum(factors * chart.inside, 1.0), attempt)
+            if unfinished.exceeds_widening_limit:
                 break
         return unfinished
 
-    def look_around(self, emissions: Emissions) -> tuple[Words, Doubles, Doubles, Longs]:
-        """Return the words with their weights divided by powers of two, the chances of every symbol
-        to start and to end at every word, and the exponents of these powers.
+    def merit_factors(self, emissions: Emissions) -> tuple[Candidates, Doubles, Doubles, Longs]:
+        """Compute what `kernels.merit_factors` does for these emissions.
+
+        Returns:
+            The words with their weights divided by powers of two; left and right, the factors of
+            the figure of merit of every symbol at every word; and the exponents of the powers
         """
-        words = Words(emissions.start, emissions.symbol, emissions.entry, emissions.weight)
-        left, right, weight, exponent = kernels.look_around(words, self._context)
+        words = Candidates(emissions.start, emissions.symbol, emissions.entry, emissions.weight)
+        left, right, weight, exponent = kernels.merit_factors(words, self._context)
         return words._replace(weight=weight), left, right, exponent
 
     def pruned(
         self, chart: Chart, thresholds: Thresholds, n: int, exponent: Longs
     ) -> Pruned | None:
-        """Remove unlikely items and edges from a chart over n words, whose weights were divided by
-        powers of two with these exponents. Return None if no analysis is left.
+        """Remove unlikely items and edges from a chart over n words.
+
+        Args:
+            exponent: of the powers of two that the words' weights were divided by
+
+        Returns:
+            The smaller chart with its coarse posteriors, or None if no analysis is left
         """
         total, item, edge = kernels.coarse_posteriors(chart, self._rules.root, n)
         if not 0.0 < total < math.inf:
@@ -179,7 +188,7 @@ class Limits:
 
     def bounds(self, thresholds: Thresholds, stop: Stop) -> Bounds:
         stopped = np.frombuffer(stop.cancelled, np.bool_)
-        return Bounds(self.cell, self.allowed, thresholds.estimate, stopped)
+        return Bounds(self.cell, self.allowed, thresholds.merit, stopped)
 
 
 def rules_by_children(tables: Tables) -> Rules:

@@ -30,7 +30,8 @@ from lpcfg.engine.pruned.fine import Posteriors
 from lpcfg.grammar.tables import Doubles, Ints, Longs
 
 _BESIDE = 0.1  # the share of max-rule in max-spans
-PIECE = 10.0
+FRAGMENT_COST = 10.0
+"""In nats: one fragment more must gain a factor of e¹⁰ in figures of merit."""
 _TINY = 1e-300  # stands for 0, because its log is finite: an impossible edge then loses to others
 
 
@@ -44,7 +45,7 @@ class Derivation:
 
 
 @dataclass(frozen=True, eq=False)
-class Scores:
+class ObjectiveScores:
     """The summands of an objective: for items over one word, for edges, and for roots."""
 
     item: Doubles
@@ -57,21 +58,21 @@ def default_objective(posteriors: Posteriors) -> str:
     return "max-spans" if posteriors.rescored else "max-rule"
 
 
-def scores(posteriors: Posteriors, objective: str, gain: Doubles | None) -> Scores:
+def scores(posteriors: Posteriors, objective: str, gain: Doubles | None) -> ObjectiveScores:
     """Compute the scores of every item and edge under an objective; `gain` is what each item adds
     under max-spans.
     """
     item, edge = posteriors.item, posteriors.edge
     if objective == "max-rule":
-        return Scores(item, edge, np.zeros(len(item)))
+        return ObjectiveScores(item, edge, np.zeros(len(item)))
     above = np.repeat(item, np.diff(posteriors.pruned.chart.edge_start))
     if objective == "max-marginal":
-        return Scores(item, above, np.zeros(len(item)))
+        return ObjectiveScores(item, above, np.zeros(len(item)))
     if objective == "max-spans" and gain is not None:
         of_edge = np.repeat(gain, np.diff(posteriors.pruned.chart.edge_start)) + _BESIDE * edge
-        return Scores(gain + _BESIDE * item, of_edge, np.zeros(len(item)))
+        return ObjectiveScores(gain + _BESIDE * item, of_edge, np.zeros(len(item)))
     share = np.log(np.maximum(edge, _TINY)) - np.log(np.maximum(above, _TINY))
-    return Scores(np.zeros(len(item)), share, np.log(np.maximum(item, _TINY)))
+    return ObjectiveScores(np.zeros(len(item)), share, np.log(np.maximum(item, _TINY)))
 
 
 def best(posteriors: Posteriors, objective: str, gain: Doubles | None = None) -> Derivation:
@@ -79,7 +80,7 @@ def best(posteriors: Posteriors, objective: str, gain: Doubles | None = None) ->
     return best_by(scores(posteriors, objective, gain), posteriors.pruned)
 
 
-def best_by(weights: Scores, pruned: Pruned) -> Derivation:
+def best_by(weights: ObjectiveScores, pruned: Pruned) -> Derivation:
     """Find the derivation of the whole sentence with the highest sum of these scores."""
     chart = pruned.chart
     total, back = kernels.best_tree(chart, weights.item, weights.edge)
@@ -124,22 +125,22 @@ class _Choice(NamedTuple):
 
 @dataclass(slots=True)
 class _Ranked:
-    """The derivations of an item found so far, and the candidates for the next one.
+    """The best derivations of an item known so far, and the candidates for the next one.
 
-    `opened` counts the derivations whose successors are already among the candidates.
+    `expanded` counts the derivations whose successors are already among the candidates.
     """
 
-    found: list[_Choice]
-    waiting: list[_Choice]
-    met: set[tuple[int, int, int]]
-    opened: int = 0
+    known: list[_Choice]
+    candidates: list[_Choice]
+    seen: set[tuple[int, int, int]]
+    expanded: int = 0
     exhausted: bool = False
 
 
 class _Lazy:
     """Derivations of every item by rank (Huang and Chiang, 2005, algorithm 3, with a stack)."""
 
-    def __init__(self, chart: kernels.Chart, weights: Scores) -> None:
+    def __init__(self, chart: kernels.Chart, weights: ObjectiveScores) -> None:
         self._chart = chart
         self._weights = weights
         self._best = kernels.best_tree(chart, weights.item, weights.edge)[0].tolist()
@@ -147,7 +148,7 @@ class _Lazy:
 
     def score(self, t: int, rank: int) -> float:
         """Return the score of an item's derivation of a rank that exists."""
-        return self._best[t] if rank == 0 else -self._ranked[t].found[rank].cost
+        return self._best[t] if rank == 0 else -self._ranked[t].known[rank].cost
 
     def exists(self, t: int, rank: int) -> bool:
         """Return True if an item has a derivation of a rank above 0. Compute it if needed."""
@@ -158,24 +159,24 @@ class _Lazy:
                 stack.pop()
                 continue
             state = self._of(top)
-            if state.opened < len(state.found):
-                needed = self._opened(state)
-                if needed is not None:
-                    stack.append(needed)
-            elif state.waiting:
-                state.found.append(heapq.heappop(state.waiting))
+            if state.expanded < len(state.known):
+                missing = self._expanded(state)
+                if missing is not None:
+                    stack.append(missing)
+            elif state.candidates:
+                state.known.append(heapq.heappop(state.candidates))
             else:
                 state.exhausted = True
-        return rank < len(self._of(t).found)
+        return rank < len(self._of(t).known)
 
-    def parts(self, t: int, rank: int) -> tuple[Ints, Longs]:
+    def parts(self, t: int, wanted: int) -> tuple[Ints, Longs]:
         """Return the items of a derivation in pre-order, and its edges in the chart's order."""
-        items, edges, stack = [], [], [(t, rank)]
+        items, edges, stack = [], [], [(t, wanted)]
         while stack:
-            top, at = stack.pop()
+            top, rank = stack.pop()
             items.append(top)
             if self._chart.entry[top] < 0:
-                choice = self._of(top).found[at]
+                choice = self._of(top).known[rank]
                 edges.append(choice.edge)
                 stack.append((int(self._chart.right[choice.edge]), choice.right))
                 stack.append((int(self._chart.left[choice.edge]), choice.left))
@@ -184,34 +185,34 @@ class _Lazy:
     def _is_settled(self, t: int, rank: int) -> bool:
         """Return True once it is known if the item has a derivation of this rank (above 0)."""
         state = self._of(t)
-        return rank < len(state.found) or state.exhausted
+        return rank < len(state.known) or state.exhausted
 
     def _of(self, t: int) -> _Ranked:
         state = self._ranked.get(t)
         if state is None:
             first, last = self._chart.edge_start[t], self._chart.edge_start[t + 1]
-            waiting = [self._choice(e, 0, 0) for e in range(first, last)]
-            heapq.heapify(waiting)
-            found = [heapq.heappop(waiting)] if waiting else []
-            met = {(choice.edge, 0, 0) for choice in (*found, *waiting)}
-            state = self._ranked[t] = _Ranked(found, waiting, met, exhausted=not found)
+            candidates = [self._choice(e, 0, 0) for e in range(first, last)]
+            heapq.heapify(candidates)
+            known = [heapq.heappop(candidates)] if candidates else []
+            seen = {(choice.edge, 0, 0) for choice in (*known, *candidates)}
+            state = self._ranked[t] = _Ranked(known, candidates, seen, exhausted=not known)
         return state
 
-    def _opened(self, state: _Ranked) -> tuple[int, int] | None:
-        """Queue the successors of the next found derivation.
+    def _expanded(self, state: _Ranked) -> tuple[int, int] | None:
+        """Queue the successors of the next known derivation.
 
         Return None when done, or the (item, rank) that has to be computed first.
         """
-        _, edge, left, right = state.found[state.opened]
+        _, edge, left, right = state.known[state.expanded]
         b, c = int(self._chart.left[edge]), int(self._chart.right[edge])
         for child, rank in ((b, left + 1), (c, right + 1)):
             if not self._is_settled(child, rank):
                 return child, rank
         for i, j, child, rank in ((left + 1, right, b, left + 1), (left, right + 1, c, right + 1)):
-            if (edge, i, j) not in state.met and self.exists(child, rank):
-                state.met.add((edge, i, j))
-                heapq.heappush(state.waiting, self._choice(edge, i, j))
-        state.opened += 1
+            if (edge, i, j) not in state.seen and self.exists(child, rank):
+                state.seen.add((edge, i, j))
+                heapq.heappush(state.candidates, self._choice(edge, i, j))
+        state.expanded += 1
         return None
 
     def _choice(self, edge: int, left: int, right: int) -> _Choice:
@@ -264,24 +265,27 @@ def derivation_log(posteriors: Posteriors, items: Ints, edges: Longs) -> float:
     return float(min(total, 0.0))
 
 
-def cover(unfinished: Unfinished, log_rules: Doubles) -> list[tuple[int, ...]]:
-    """Find pieces that together cover the sentence, left to right, each as items in pre-order.
+def fragments(unfinished: Unfinished, log_rules: Doubles) -> list[tuple[int, ...]]:
+    """Find fragments that together cover the sentence, where no tree does: the fragment fallback.
 
-    Few pieces with high estimates are preferred: each further piece costs as much as an estimate of
-    e to the -PIECE. A word under no item becomes an empty piece.
+    A shortest path over the words, where a fragment costs FRAGMENT_COST − log of its figure of
+    merit, and a word under no item more than any.
+
+    Returns:
+        The fragments from left to right, each as items in pre-order; () for a word under no item
     """
     chart, n = unfinished.chart, unfinished.length
     total, back = kernels.best_tree(chart, np.log(chart.inside), log_rules)
-    price = PIECE - np.log(np.maximum(unfinished.estimate, _TINY))
+    price = FRAGMENT_COST - np.log(np.maximum(unfinished.merit, _TINY))
     cost, last = [0.0] + [np.inf] * n, [-1] * (n + 1)
     for k in range(1, n + 1):
-        cost[k] = cost[k - 1] - np.log(_TINY) + PIECE
+        cost[k] = cost[k - 1] - np.log(_TINY) + FRAGMENT_COST
         for t in np.flatnonzero(chart.end == k).tolist():
             if total[t] > -np.inf and cost[chart.start[t]] + price[t] < cost[k]:
                 cost[k], last[k] = cost[chart.start[t]] + price[t], t
-    pieces, k = [], n
+    result, k = [], n
     while k > 0:
         t = last[k]
-        pieces.append(tuple(kernels.derivation(chart, back, t).tolist()) if t >= 0 else ())
+        result.append(tuple(kernels.derivation(chart, back, t).tolist()) if t >= 0 else ())
         k = int(chart.start[t]) if t >= 0 else k - 1
-    return pieces[::-1]
+    return result[::-1]

@@ -20,7 +20,7 @@ import numpy as np
 
 from lpcfg.engine.pruned import kernels
 from lpcfg.engine.pruned.coarse import Pruned
-from lpcfg.engine.pruned.lanes import in_blocks
+from lpcfg.engine.pruned.simd import in_blocks
 from lpcfg.grammar.tables import Doubles, Floats, Grammar, Ints, Longs, Tables, frozen
 
 
@@ -57,7 +57,7 @@ class Posteriors:
         return float((np.maximum(self.ratio - 1.0, 0.0) + np.maximum(-self.ratio, 0.0)).sum())
 
 
-class Parameters(Protocol):
+class TableArrays(Protocol):
     """Tables as `Tables` names them, or what makes each array when it is asked for."""
 
     @property
@@ -94,7 +94,7 @@ class Parameters(Protocol):
     def root_offset(self) -> Longs: ...
 
 
-def relative(tables: Parameters, coarse: Tables, weight: float = 1.0) -> Member:
+def relative(tables: TableArrays, coarse: Tables, weight: float = 1.0) -> Member:
     """Divide the tables by the coarse ones, in float32. The sides are used one after the other."""
     q = np.asarray(coarse.parent * coarse.left * coarse.right, np.float64)
     roots = np.repeat(np.asarray(coarse.c_one, np.float64), tables.states)
@@ -168,9 +168,9 @@ def tree_ratio(chart: kernels.Chart, members: Sequence[Member], n: int) -> tuple
     single = chart._replace(inside=ones, value=np.ones(len(chart.rule)))
     ratios = []
     for tables, weight in members:
-        found = kernels.fine_inside(single, ones, tables, n)
-        ratios.append((found.total, found.exponent, weight))
-    finite = [one for one in ratios if math.isfinite(one[0])]
+        inside = kernels.fine_inside(single, ones, tables, n)
+        ratios.append((inside.total, inside.exponent, weight))
+    finite = [ratio for ratio in ratios if math.isfinite(ratio[0])]
     return _mean(finite) if finite else (1, 0.0)
 
 

@@ -1,4 +1,4 @@
-"""Products of terms and vectors, eight numbers at a time.
+"""SIMD products of terms and vectors: `LANES` numbers at a time.
 
 The terms of a rule are stored side by side in *blocks* of `LANES`: number i of term t is at
 
@@ -52,64 +52,73 @@ def in_blocks(
         begin[r + 1] = begin[r] + padded(terms[r]) * padded(states[r])
     result = np.zeros(begin[-1], np.float32)
     for r in range(len(terms)):
-        at, size = start[r], padded(states[r])
+        source, size = start[r], padded(states[r])
         for t in range(terms[r]):
-            place = begin[r] + t // LANES * LANES * size + t % LANES
+            target = begin[r] + t // LANES * LANES * size + t % LANES
             for i in range(states[r]):
-                result[place + i * LANES] = table[at] / divisor[r]
-                at += 1
+                result[target + i * LANES] = table[source] / divisor[r]
+                source += 1
     return result, begin
 
 
 @compiled(borrows=True)
-def applied(
-    table: Singles, start: int, m: int, blocks: int, x: Singles, at: int, out: Singles, to: int
+def apply_terms(
+    table: Singles,
+    table_start: int,
+    m: int,
+    blocks: int,
+    x: Singles,
+    x_start: int,
+    out: Singles,
+    out_start: int,
 ) -> None:
-    """Write the product of every term with x[at : at + m] to out[to :], in full blocks."""
-    _applied(table, start, padded(m), blocks, x, at, out, to)
+    """Write terms · x[x_start : x_start + m] to out[out_start :], in full blocks."""
+    _apply_terms(table, table_start, padded(m), blocks, x, x_start, out, out_start)
 
 
 @compiled(borrows=True)
-def combined(
+def add_terms(
     table: Singles,
-    start: int,
+    table_start: int,
     m: int,
     blocks: int,
     factor: float,
     amount: Singles,
     y: Singles,
-    to: int,
+    y_start: int,
 ) -> None:
-    """Add the sum of all terms, each times factor · amount, to y[to : to + m]."""
-    _combined(table, start, padded(m), blocks, np.float32(factor), amount, y, to)
+    """Add Σ_t factor · amount[t] · term t to y[y_start : y_start + m]."""
+    _add_terms(table, table_start, padded(m), blocks, np.float32(factor), amount, y, y_start)
 
 
 @compiled(borrows=True)
-def multiplied(x: Singles, at: int, y: Singles, beside: int, blocks: int, out: Singles) -> None:
-    """Write the products of x[at :] and y[beside :] to `out`, for so many blocks of numbers."""
-    _multiplied(x, at, y, beside, blocks, out)
+def multiply(x: Singles, x_start: int, y: Singles, y_start: int, blocks: int, out: Singles) -> None:
+    """Write x[x_start :] ∘ y[y_start :] to `out`, for so many blocks of numbers."""
+    _multiply(x, x_start, y, y_start, blocks, out)
 
 
 @compiled(borrows=True)
-def dot(x: Singles, at: int, y: Singles, beside: int, blocks: int) -> float:
-    """Return the sum of the products of x[at :] and y[beside :], for so many blocks of numbers."""
-    result: float = _dot(x, at, y, beside, blocks)
+def dot(x: Singles, x_start: int, y: Singles, y_start: int, blocks: int) -> float:
+    """Compute x[x_start :] · y[y_start :], over so many blocks of numbers."""
+    result: float = _dot(x, x_start, y, y_start, blocks)
     return result
 
 
 @compiled(borrows=True)
-def largest(x: Singles, at: int, blocks: int) -> float:
-    """Return the largest magnitude in so many blocks of numbers from x[at] on."""
-    result: float = _largest(x, at, blocks)
+def largest(x: Singles, x_start: int, blocks: int) -> float:
+    """Return the largest magnitude in so many blocks of numbers from x[x_start] on."""
+    result: float = _largest(x, x_start, blocks)
     return result
 
 
 @compiled(borrows=True)
-def products(x: Singles, at: int, y: Singles, beside: int, blocks: int, out: Singles) -> float:
-    """Write the products of x[at :] and y[beside :] to `out`, for so many blocks of numbers.
-    Return the largest of them, at least 0.
+def multiply_max(
+    x: Singles, x_start: int, y: Singles, y_start: int, blocks: int, out: Singles
+) -> float:
+    """Write x[x_start :] ∘ y[y_start :] to `out`, for so many blocks of numbers. Return the
+    largest product, at least 0.
     """
-    result: float = _products(x, at, y, beside, blocks, out)
+    result: float = _multiply_max(x, x_start, y, y_start, blocks, out)
     return result
 
 
@@ -130,16 +139,16 @@ class _Writer:
             for kind, value in zip(signature.args, given, strict=True)
         ]
 
-    def load(self, base: Any, at: Any) -> Any:
-        loaded = self.builder.load(self._place(base, at))
+    def load(self, base: Any, position: Any) -> Any:
+        loaded = self.builder.load(self._block(base, position))
         loaded.align = 4
         return loaded
 
-    def store(self, value: Any, base: Any, at: Any) -> None:
-        self.builder.store(value, self._place(base, at)).align = 4
+    def store(self, value: Any, base: Any, position: Any) -> None:
+        self.builder.store(value, self._block(base, position)).align = 4
 
-    def _place(self, base: Any, at: Any) -> Any:
-        return self.builder.bitcast(self.builder.gep(base, [at]), _VECTOR.as_pointer())
+    def _block(self, base: Any, position: Any) -> Any:
+        return self.builder.bitcast(self.builder.gep(base, [position]), _VECTOR.as_pointer())
 
     def sums(self, count: int) -> list[Any]:
         """Return places of blocks, which begin with zeros."""
@@ -153,9 +162,9 @@ class _Writer:
         self.builder.store(total, place)
 
     def call(self, name: str, result: Any, *given: Any) -> Any:
-        kind = ir.FunctionType(result, [one.type for one in given])
-        found = writing.get_or_insert_function(self.builder.module, kind, f"{name}.v{LANES}f32")
-        return self.builder.call(found, given, fastmath=("reassoc",))
+        kind = ir.FunctionType(result, [value.type for value in given])
+        function = writing.get_or_insert_function(self.builder.module, kind, f"{name}.v{LANES}f32")
+        return self.builder.call(function, given, fastmath=("reassoc",))
 
     def total(self, vector: Any) -> Any:
         return self.call("llvm.vector.reduce.fadd", _SINGLE, ir.Constant(_SINGLE, -0.0), vector)
@@ -164,16 +173,14 @@ class _Writer:
         """Return a block of the totals of eight blocks, in three rounds of sums of neighbours."""
         for low, high in _NEIGHBOURS:
             pairs = zip(vectors[::2], vectors[1::2], strict=True)
-            vectors = [
-                self.builder.fadd(*(self.builder.shuffle_vector(*pair, one) for one in (low, high)))
-                for pair in pairs
-            ]
+            shuffle, add = self.builder.shuffle_vector, self.builder.fadd
+            vectors = [add(shuffle(*pair, low), shuffle(*pair, high)) for pair in pairs]
         return vectors[0]
 
     def everywhere(self, number: Any) -> Any:
         """Return a block that has a number in every place."""
         first = self.builder.insert_element(_NOTHING, number, ir.Constant(_LANE, 0))
-        return self.builder.shuffle_vector(first, _NOTHING, _places([0] * LANES))
+        return self.builder.shuffle_vector(first, _NOTHING, _shuffle_mask([0] * LANES))
 
     def width(self, *factors: Any) -> Any:
         """Return how many numbers the product of these numbers of blocks has."""
@@ -182,73 +189,81 @@ class _Writer:
             product = self.builder.mul(product, factor)
         return product
 
-    def plus(self, at: Any, steps: int) -> Any:
-        return self.builder.add(at, ir.Constant(_LONG, steps))
+    def plus(self, position: Any, steps: int) -> Any:
+        return self.builder.add(position, ir.Constant(_LONG, steps))
 
 
-def _places(lanes: Sequence[int]) -> Any:
-    return ir.Constant(ir.VectorType(_LANE, len(lanes)), list(lanes))
+def _shuffle_mask(numbers: Sequence[int]) -> Any:
+    return ir.Constant(ir.VectorType(_LANE, len(numbers)), list(numbers))
 
 
 _NEIGHBOURS = (
-    (_places([0, 8, 2, 10, 4, 12, 6, 14]), _places([1, 9, 3, 11, 5, 13, 7, 15])),
-    (_places([0, 1, 8, 9, 4, 5, 12, 13]), _places([2, 3, 10, 11, 6, 7, 14, 15])),
-    (_places([0, 1, 2, 3, 8, 9, 10, 11]), _places([4, 5, 6, 7, 12, 13, 14, 15])),
+    (_shuffle_mask([0, 8, 2, 10, 4, 12, 6, 14]), _shuffle_mask([1, 9, 3, 11, 5, 13, 7, 15])),
+    (_shuffle_mask([0, 1, 8, 9, 4, 5, 12, 13]), _shuffle_mask([2, 3, 10, 11, 6, 7, 14, 15])),
+    (_shuffle_mask([0, 1, 2, 3, 8, 9, 10, 11]), _shuffle_mask([4, 5, 6, 7, 12, 13, 14, 15])),
 )
-"""The places of two blocks whose sums make one block of the next round."""
+"""Shuffles of two blocks; the sum of both results is one block of the next round."""
 
 
 @in_place
-def _applied(
-    _: Any, table: Any, start: Any, size: Any, blocks: Any, x: Any, at: Any, out: Any, to: Any
+def _apply_terms(
+    _: Any,
+    table: Any,
+    table_start: Any,
+    size: Any,
+    blocks: Any,
+    x: Any,
+    x_start: Any,
+    out: Any,
+    out_start: Any,
 ) -> _Typed:
     def write(context: Any, builder: Any, signature: Any, given: Any) -> Any:
         of = _Writer(context, builder, signature, given)
-        table, start, size, blocks, x, at, out, to = of.given
+        table, table_start, size, blocks, x, x_start, out, out_start = of.given
         with writing.for_range(builder, blocks) as block:
             sums = of.sums(4)  # four, because one sum would wait for itself
-            first = builder.add(start, of.width(block.index, size))
+            first = builder.add(table_start, of.width(block.index, size))
             steps = builder.sdiv(size, ir.Constant(_LONG, len(sums)))
             with writing.for_range(builder, steps) as step:
                 begin = builder.mul(step.index, ir.Constant(_LONG, len(sums)))
                 for k, place in enumerate(sums):
                     i = of.plus(begin, k)
-                    number = builder.load(builder.gep(x, [builder.add(at, i)]))
+                    number = builder.load(builder.gep(x, [builder.add(x_start, i)]))
                     terms = of.load(table, builder.add(first, of.width(i)))
                     of.add_product(place, terms, of.everywhere(number))
             a, b, c, d = map(builder.load, sums)
             total = builder.fadd(builder.fadd(a, b), builder.fadd(c, d))
-            of.store(total, out, builder.add(to, of.width(block.index)))
+            of.store(total, out, builder.add(out_start, of.width(block.index)))
         return context.get_dummy_value()
 
     return types.void(table, _LONGS, _LONGS, _LONGS, x, _LONGS, out, _LONGS), write
 
 
 @in_place
-def _combined(
+def _add_terms(
     _: Any,
     table: Any,
-    start: Any,
+    table_start: Any,
     size: Any,
     blocks: Any,
     factor: Any,
     amount: Any,
     y: Any,
-    to: Any,
+    y_start: Any,
 ) -> _Typed:
     def write(context: Any, builder: Any, signature: Any, given: Any) -> Any:
         of = _Writer(context, builder, signature, given)
-        table, start, size, blocks, factor, amount, y, to = of.given
+        table, table_start, size, blocks, factor, amount, y, y_start = of.given
         with writing.for_range(builder, builder.sdiv(size, ir.Constant(_LONG, LANES))) as group:
             sums = of.sums(LANES)
-            first = builder.add(start, of.width(of.width(group.index)))
+            first = builder.add(table_start, of.width(of.width(group.index)))
             with writing.for_range(builder, blocks) as block:
                 amounts = of.load(amount, of.width(block.index))
                 begin = builder.add(first, of.width(block.index, size))
                 for k, place in enumerate(sums):
                     of.add_product(place, of.load(table, of.plus(begin, k * LANES)), amounts)
             added = builder.fmul(of.everywhere(factor), of.totals(list(map(builder.load, sums))))
-            place = builder.add(to, of.width(group.index))
+            place = builder.add(y_start, of.width(group.index))
             of.store(builder.fadd(of.load(y, place), added), y, place)
         return context.get_dummy_value()
 
@@ -257,61 +272,63 @@ def _combined(
 
 
 @in_place
-def _multiplied(_: Any, x: Any, at: Any, y: Any, beside: Any, blocks: Any, out: Any) -> _Typed:
+def _multiply(_: Any, x: Any, x_start: Any, y: Any, y_start: Any, blocks: Any, out: Any) -> _Typed:
     def write(context: Any, builder: Any, signature: Any, given: Any) -> Any:
         of = _Writer(context, builder, signature, given)
-        x, at, y, beside, blocks, out = of.given
+        x, x_start, y, y_start, blocks, out = of.given
         with writing.for_range(builder, blocks) as block:
             here = of.width(block.index)
-            one, other = of.load(x, builder.add(at, here)), of.load(y, builder.add(beside, here))
-            of.store(builder.fmul(one, other), out, here)
+            a, b = of.load(x, builder.add(x_start, here)), of.load(y, builder.add(y_start, here))
+            of.store(builder.fmul(a, b), out, here)
         return context.get_dummy_value()
 
     return types.void(x, _LONGS, y, _LONGS, _LONGS, out), write
 
 
 @in_place
-def _dot(_: Any, x: Any, at: Any, y: Any, beside: Any, blocks: Any) -> _Typed:
+def _dot(_: Any, x: Any, x_start: Any, y: Any, y_start: Any, blocks: Any) -> _Typed:
     def write(context: Any, builder: Any, signature: Any, given: Any) -> Any:
         of = _Writer(context, builder, signature, given)
-        x, at, y, beside, blocks = of.given
+        x, x_start, y, y_start, blocks = of.given
         (total,) = of.sums(1)
         with writing.for_range(builder, blocks) as block:
             here = of.width(block.index)
-            one, other = of.load(x, builder.add(at, here)), of.load(y, builder.add(beside, here))
-            of.add_product(total, one, other)
+            a, b = of.load(x, builder.add(x_start, here)), of.load(y, builder.add(y_start, here))
+            of.add_product(total, a, b)
         return of.total(builder.load(total))
 
     return types.float32(x, _LONGS, y, _LONGS, _LONGS), write
 
 
 @in_place
-def _largest(_: Any, x: Any, at: Any, blocks: Any) -> _Typed:
+def _largest(_: Any, x: Any, x_start: Any, blocks: Any) -> _Typed:
     def write(context: Any, builder: Any, signature: Any, given: Any) -> Any:
         of = _Writer(context, builder, signature, given)
-        x, at, blocks = of.given
-        (most,) = of.sums(1)
+        x, x_start, blocks = of.given
+        (maximum,) = of.sums(1)
         with writing.for_range(builder, blocks) as block:
-            here = of.load(x, builder.add(at, of.width(block.index)))
+            here = of.load(x, builder.add(x_start, of.width(block.index)))
             size = of.call("llvm.fabs", _VECTOR, here)
-            builder.store(of.call("llvm.maxnum", _VECTOR, builder.load(most), size), most)
-        return of.call("llvm.vector.reduce.fmax", _SINGLE, builder.load(most))
+            builder.store(of.call("llvm.maxnum", _VECTOR, builder.load(maximum), size), maximum)
+        return of.call("llvm.vector.reduce.fmax", _SINGLE, builder.load(maximum))
 
     return types.float32(x, _LONGS, _LONGS), write
 
 
 @in_place
-def _products(_: Any, x: Any, at: Any, y: Any, beside: Any, blocks: Any, out: Any) -> _Typed:
+def _multiply_max(
+    _: Any, x: Any, x_start: Any, y: Any, y_start: Any, blocks: Any, out: Any
+) -> _Typed:
     def write(context: Any, builder: Any, signature: Any, given: Any) -> Any:
         of = _Writer(context, builder, signature, given)
-        x, at, y, beside, blocks, out = of.given
-        (most,) = of.sums(1)
+        x, x_start, y, y_start, blocks, out = of.given
+        (maximum,) = of.sums(1)
         with writing.for_range(builder, blocks) as block:
             here = of.width(block.index)
-            one, other = of.load(x, builder.add(at, here)), of.load(y, builder.add(beside, here))
-            product = builder.fmul(one, other)
+            a, b = of.load(x, builder.add(x_start, here)), of.load(y, builder.add(y_start, here))
+            product = builder.fmul(a, b)
             of.store(product, out, here)
-            builder.store(of.call("llvm.maxnum", _VECTOR, builder.load(most), product), most)
-        return of.call("llvm.vector.reduce.fmax", _SINGLE, builder.load(most))
+            builder.store(of.call("llvm.maxnum", _VECTOR, builder.load(maximum), product), maximum)
+        return of.call("llvm.vector.reduce.fmax", _SINGLE, builder.load(maximum))
 
     return types.float32(x, _LONGS, y, _LONGS, _LONGS, out), write
