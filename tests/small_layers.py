@@ -5,9 +5,9 @@ from numpy.random import Generator
 
 from lpcfg.engine.rescoring.domains import Domains
 from lpcfg.engine.rescoring.hidden import LENGTHS, POSITIONS, Hidden
-from lpcfg.engine.rescoring.layer import Layer, Vectors
-from lpcfg.engine.rescoring.levels import rounded, to_levels
-from lpcfg.engine.rescoring.names import HeadTable, Rows, labels_of
+from lpcfg.engine.rescoring.layer import Layer, WordVectors
+from lpcfg.engine.rescoring.names import HeadTable, RowNames, labels_of
+from lpcfg.engine.rescoring.quantized import quantize, rounded
 from lpcfg.grammar.tables import Grammar
 
 TINY = Grammar(
@@ -28,7 +28,7 @@ def flat_heads(grammar: Grammar) -> HeadTable:
 
 
 def random_hidden(
-    rng: Generator, rows: Rows, *, width: int, dimensions: int, suffixes: int
+    rng: Generator, rows: RowNames, *, width: int, dimensions: int, suffixes: int
 ) -> Hidden:
     """Draw tables for these rows; the last rows of labels and rules are zero."""
     wide = POSITIONS * width
@@ -43,16 +43,16 @@ def random_hidden(
 
 def random_layer(grammar: Grammar, seed: int = 0, bits: int = 10) -> Layer:
     """Draw a layer with both parts, whose numbers bytes hold."""
-    rng, rows, words = np.random.default_rng(seed), Rows.of(grammar), ("the", "dog", "cat", "a")
+    rng, rows, words = np.random.default_rng(seed), RowNames.of(grammar), ("the", "dog", "cat", "a")
     hidden = random_hidden(rng, rows, width=4, dimensions=3, suffixes=2)
-    weight = to_levels(rng.normal(size=1 << bits).astype(np.float32) / 4)
-    vectors = Vectors.of(words, rng.normal(size=(4, 3)).astype(np.float32))
+    weight = quantize(rng.normal(size=1 << bits).astype(np.float32) / 4)
+    vectors = WordVectors.of(words, rng.normal(size=(4, 3)).astype(np.float32))
     kinds = rounded(rng.normal(size=(8, 2)).astype(np.float32))
     return Layer(
         frequent=frozenset(words),
         heads=flat_heads(grammar),
         rows=rows,
-        trust=0.5,
+        prior_weight=0.5,
         weight=weight,
         hidden=Hidden(*map(rounded, hidden)),
         vectors=vectors,

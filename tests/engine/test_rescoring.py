@@ -18,20 +18,20 @@ from lpcfg.engine.rescoring.features import (
     PAD,
     edge_slots,
     item_slots,
-    room_for_slots,
+    new_buffers,
     sparse_scores,
 )
-from lpcfg.engine.rescoring.hidden import POSITIONS, gathered, hidden_scores
+from lpcfg.engine.rescoring.hidden import POSITIONS, gather, hidden_scores
 from lpcfg.engine.rescoring.layer import (
     Layer,
     Rescorer,
-    Vectors,
     WordFacts,
     WordRows,
+    WordVectors,
     padded_codes,
 )
-from lpcfg.engine.rescoring.levels import Levels, from_levels, rounded, to_levels
-from lpcfg.engine.rescoring.names import Rows, names_of
+from lpcfg.engine.rescoring.names import RowNames, names_of
+from lpcfg.engine.rescoring.quantized import QuantizedWeights, dequantize, quantize, rounded
 from tests import rescoring_twin as twin
 from tests.rescoring_twin import enumerated, hidden_edge, hidden_item
 from tests.small_charts import Case, cases
@@ -75,8 +75,8 @@ def test_posteriors_and_z_are_those_of_all_derivations(case: Case) -> None:
 def test_weights_of_zero_give_the_tensors_posterior_back(case: Case) -> None:
     found = pruned_of(case)
     tensors = fine.posteriors(found, [])
-    nothing = to_levels(np.zeros(16, np.float32))
-    layer = Layer(frozenset(), flat_heads(case.grammar), Rows.of(case.grammar), 1.0, nothing)
+    nothing = quantize(np.zeros(16, np.float32))
+    layer = Layer(frozenset(), flat_heads(case.grammar), RowNames.of(case.grammar), 1.0, nothing)
     mine = Rescorer(layer, case.grammar).rescored(tensors, ["x"] * found.length)
     np.testing.assert_allclose(mine.item, tensors.item, atol=1e-5)
     np.testing.assert_allclose(mine.edge, tensors.edge, atol=1e-5)
@@ -101,13 +101,13 @@ def test_rescored_posteriors_are_probabilities(case: Case) -> None:
 def test_the_hidden_part_scores_as_its_formula(case: Case) -> None:
     found = pruned_of(case)
     rng, chart, n = np.random.default_rng(1), found.chart, found.length
-    rows = Rows.of(case.grammar)
+    rows = RowNames.of(case.grammar)
     hidden = random_hidden(rng, rows, width=5, dimensions=3, suffixes=0)
     by_word = rng.normal(size=(n + 4, POSITIONS * 5)).astype(np.float32)
     places = np.array([rng.integers(i, k) for i, k in zip(chart.start, chart.end, strict=True)])
     head = places.astype(np.int32)
     of = rows.labels_of(case.grammar), rows.rules_of(case.grammar)
-    item, edge = hidden_scores(chart, head, gathered(by_word, n, 5), hidden, of)
+    item, edge = hidden_scores(chart, head, gather(by_word, n, 5), hidden, of)
     table = by_word.reshape(n + 4, POSITIONS, 5)
     for t in range(len(item)):
         i, k = int(chart.start[t]), int(chart.end[t])
@@ -128,7 +128,7 @@ def test_slots_of_all_features_are_those_of_their_names(case: Case, kind: int) -
     seen = view(chart, found.item, found.edge, heads, n)
     facts = WordFacts(frozenset(["the"]), (), None).of(["the", "Dogs", "run", "2nd", "-"][:n])
     codes = padded_codes(facts, names.tag[seen.preterminal], kind)
-    room, text = room_for_slots(), (codes, seen.head)
+    room, text = new_buffers(), (codes, seen.head)
     for t in range(len(found.item)):
         a, i, k = int(chart.symbol[t]), int(chart.start[t]), int(chart.end[t])
         count = item_slots(chart, t, text, names, room, 1023, True)
@@ -153,7 +153,7 @@ def test_weights_in_bytes_score_as_the_numbers_they_stand_for(case: Case) -> Non
     facts = WordFacts(frozenset(["the"]), (), None).of(["the"] * n)
     text = padded_codes(facts, names.tag[seen.preterminal]), seen.head
     in_bytes = sparse_scores(found.chart, text, names, weight.table)
-    in_numbers = sparse_scores(found.chart, text, names, from_levels(weight))
+    in_numbers = sparse_scores(found.chart, text, names, dequantize(weight))
     for one, other in zip(in_bytes, in_numbers, strict=True):
         # 29 sums of numbers of at most 1.2, in float32
         np.testing.assert_allclose(weight.unit * one, other, atol=1e-5)
@@ -162,7 +162,7 @@ def test_weights_in_bytes_score_as_the_numbers_they_stand_for(case: Case) -> Non
 def test_vectors_in_bytes_are_half_a_step_off_at_most() -> None:
     table = np.random.default_rng(0).normal(size=(3, 7)).astype(np.float32)
     table[1] = 0.0
-    found = Vectors.of(["a", "b", "c"], table)
+    found = WordVectors.of(["a", "b", "c"], table)
     assert [found.row(word) for word in ("a", "A", "z")] == [0, 0, 3]
     taken = found.take(np.array([0, 1, 2, 3]))
     assert np.abs(taken[:3] - table).max() <= np.abs(table).max() / 254 + 1e-7
@@ -186,9 +186,9 @@ def test_rows_of_words_are_sums_of_their_parts() -> None:
 
 def test_tables_in_bytes_are_half_a_level_off_at_most() -> None:
     table = np.random.default_rng(0).normal(size=(50, 7)).astype(np.float32)
-    levels = to_levels(table)
+    levels = quantize(table)
     assert levels.table.dtype == np.int8
-    back, largest = from_levels(levels), float(np.abs(table).max())
+    back, largest = dequantize(levels), float(np.abs(table).max())
     roots = np.sign(table) * np.sqrt(np.abs(table) / largest)
     # half of a step between square roots, and float32's rounding
     assert np.abs(np.sign(back) * np.sqrt(np.abs(back) / largest) - roots).max() <= 0.5 / 127 + 1e-6
@@ -231,7 +231,7 @@ def test_weights_of_kinds_that_do_not_fit_are_refused() -> None:
 
 def test_numbers_that_are_not_finite_are_refused() -> None:
     with pytest.raises(GrammarError, match="finite numbers in `weight`"):
-        broken(weight=Levels(np.zeros(16, np.int8), np.nan))
+        broken(weight=QuantizedWeights(np.zeros(16, np.int8), np.nan))
     hidden = random_layer(TINY).hidden
     assert hidden is not None
     with pytest.raises(GrammarError, match="finite numbers in `tag`"):
@@ -240,7 +240,7 @@ def test_numbers_that_are_not_finite_are_refused() -> None:
 
 def test_tables_that_do_not_fit_are_refused() -> None:
     with pytest.raises(GrammarError, match="power of two"):
-        broken(weight=to_levels(np.zeros(12, np.float32)))
+        broken(weight=quantize(np.zeros(12, np.float32)))
     hidden = random_layer(TINY).hidden
     assert hidden is not None
     with pytest.raises(GrammarError, match="`rule` of the rescoring layer in shape"):

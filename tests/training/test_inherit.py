@@ -9,7 +9,7 @@ import pytest
 
 from lpcfg.engine.rescoring.hidden import Hidden
 from lpcfg.engine.rescoring.layer import Layer
-from lpcfg.engine.rescoring.names import Rows
+from lpcfg.engine.rescoring.names import RowNames
 from lpcfg.training.config import TrainingConfig, member
 from lpcfg.training.pipeline import train
 from lpcfg.training.rescoring.inherit import SHARE, fits, inherit
@@ -22,7 +22,7 @@ from tests.small_models import SMALL
 def test_rows_of_the_same_names_are_inherited() -> None:
     start = random_layer(TINY)  # labels S, A and B over tags A and B; ends of words: the, dog
     assert start.hidden is not None
-    rows, ends = Rows(("B", "C"), ("A", "VP"), ("S A B", "S B A")), ("cat", "the", "ing")
+    rows, ends = RowNames(("B", "C"), ("A", "VP"), ("S A B", "S B A")), ("cat", "the", "ing")
     rng = np.random.default_rng(1)
     tables = random_hidden(rng, rows, width=4, dimensions=3, suffixes=len(ends))
     before = tables._replace(**{name: table.copy() for name, table in tables._asdict().items()})

@@ -17,9 +17,9 @@ from lpcfg.engine.pruned.coarse import Pruned
 from lpcfg.engine.rescoring.chart import view
 from lpcfg.engine.rescoring.domains import code_of
 from lpcfg.engine.rescoring.features import ITEM_FEATURES, PAD, sparse_scores
-from lpcfg.engine.rescoring.hidden import Hidden, gathered, hidden_scores
+from lpcfg.engine.rescoring.hidden import Hidden, gather, hidden_scores
 from lpcfg.engine.rescoring.layer import WordFacts
-from lpcfg.engine.rescoring.names import Rows, names_of
+from lpcfg.engine.rescoring.names import RowNames, names_of
 from lpcfg.grammar.tables import Grammar
 from lpcfg.kinds.constituency.model import Model, from_bundle, to_bundle
 from lpcfg.kinds.constituency.options import ParseOptions
@@ -178,7 +178,7 @@ def test_the_gradient_of_tables_is_that_of_the_likelihood(case: Case) -> None:
         record_of(case, found),
         np.random.default_rng(4),
         5,
-        Rows.of(case.grammar),
+        RowNames.of(case.grammar),
     )
     n, of = found.length, (rows.labels_of(case.grammar), rows.rules_of(case.grammar))
     hidden = random_hidden(rng, rows, width=width, dimensions=2, suffixes=2)
@@ -191,7 +191,7 @@ def test_the_gradient_of_tables_is_that_of_the_likelihood(case: Case) -> None:
         without.label[:, 1] = without.rule[:, 1] = 0.0
         by = by_word(without, vectors, words[1], words[2])
         item, edge = hidden_scores(
-            record.chart, record.view.head, gathered(by, n, width), without, of
+            record.chart, record.view.head, gather(by, n, width), without, of
         )
         return log_likelihood(record, 1.25 * item, 1.25 * edge)
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lpcfg.base.errors import TrainingError
-from lpcfg.engine.rescoring.layer import Layer, Vectors
+from lpcfg.engine.rescoring.layer import Layer, WordVectors
 from lpcfg.kinds.constituency.model import from_bundle
 from lpcfg.store.versions import exists, load
 from lpcfg.training.config import TrainingConfig
@@ -27,7 +27,7 @@ class Words:
     model: str = ""
 
     @property
-    def vectors(self) -> Vectors | None:
+    def vectors(self) -> WordVectors | None:
         """The vectors of the other model."""
         return None if self.layer is None else self.layer.vectors
 

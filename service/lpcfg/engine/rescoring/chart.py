@@ -28,7 +28,7 @@ class View(NamedTuple):
 
 @compiled()
 def view(chart: Chart, item: Doubles, edge: Doubles, heads: Heads, n: int) -> View:
-    """Return the view of a chart with posteriors of items and edges over n words."""
+    """Compute what features need of a chart with posteriors of items and edges over n words."""
     total, back = best_tree(chart, item, edge)
     root = len(total) - 1
     for t in range(root, -1, -1):
@@ -43,7 +43,11 @@ def view(chart: Chart, item: Doubles, edge: Doubles, heads: Heads, n: int) -> Vi
 
 @compiled(helper=True, inline="always")
 def find_heads(chart: Chart, back: Longs, heads: Heads) -> Ints:
-    """Return the head word of every item, in its best derivation, whose edges are `back`."""
+    """Return the head word of every item in its best derivation, whose edges are `back`.
+
+    The head of an edge is that of the child whose label the parent's label ranks first; of equals,
+    the left one unless `heads.rightmost`. Ranks of what an intermediate symbol holds come with it.
+    """
     items = len(chart.symbol)
     head, best = np.empty(items, np.int32), np.zeros(items, np.int32)
     for t in range(items):
@@ -52,6 +56,7 @@ def find_heads(chart: Chart, back: Longs, heads: Heads) -> Ints:
             head[t] = chart.start[t]
             continue
         left, right = chart.left[e], chart.right[e]
+        # the best rank among the left child's labels, then that of the right child's
         base, first = heads.base[chart.symbol[t]], chart.symbol[left]
         so_far = best[left] if heads.partial[first] else heads.rank[base, heads.top[first]]
         last = heads.rank[base, heads.top[chart.symbol[right]]]
@@ -96,7 +101,10 @@ def inside_outside(
     chart: Chart, item_score: Floats, edge_score: Floats, root_score: Floats, n: int
 ) -> tuple[float, Doubles, Doubles]:
     """Compute log Z, and the posteriors of items and edges under p(d) ∝ exp of a derivation's
-    scores.
+    scores:
+
+        log α_t = score(t) + log Σ_e exp(score(e) + log α_left + log α_right)
+        log Z = log Σ_roots exp(score(root) + log α_root)
 
     The recursion is written once more beside those of `pruned.kernels`, because scores are one
     number each and have no bound: sums are of logs, without vectors, terms or exponents.
@@ -109,6 +117,7 @@ def inside_outside(
         if chart.end[t] == chart.start[t] + 1:
             inside[t] = item_score[t]
             continue
+        # share of an edge in its item: the softmax of score(e) + log α_left + log α_right
         most = -np.inf
         for e in range(first, end):
             share[e] = edge_score[e] + inside[chart.left[e]] + inside[chart.right[e]]
@@ -120,6 +129,7 @@ def inside_outside(
         for e in range(first, end):
             share[e] /= total
         inside[t] = item_score[t] + most + np.log(total)
+    # posteriors of the roots, which are the last items: the softmax of log α + score
     item, edge = np.zeros(items), np.zeros(len(chart.rule))
     most, root = -np.inf, items
     while root and chart.start[root - 1] == 0 and chart.end[root - 1] == n:
@@ -131,6 +141,7 @@ def inside_outside(
         total += item[t]
     for t in range(root, items):
         item[t] /= total
+    # p(e) = p(item above) share(e); p(t) sums p(e) over the edges that lead to t
     for t in range(items - 1, -1, -1):
         for e in range(chart.edge_start[t], chart.edge_start[t + 1]):
             edge[e] = item[t] * share[e]

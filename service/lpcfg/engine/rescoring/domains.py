@@ -59,15 +59,15 @@ def slots(facts: Longs, mask: int) -> Longs:
     """
     n = facts.shape[1]
     result = np.empty(n * (FACTS + 1) + 1, np.int64)
-    at = 0
+    filled = 0
     for i in range(n):
         for f in range(FACTS):
-            result[at] = (facts[f, i] * _P >> 32) & mask
-            at += 1
+            result[filled] = (facts[f, i] * _P >> 32) & mask
+            filled += 1
         after = facts[0, i + 1] if i + 1 < n else 0
-        result[at] = (facts[0, i] * _P + after * _Q >> 32) & mask
-        at += 1
-    result[at] = (np.int64(min(n, 50)) * _Q >> 32) & mask
+        result[filled] = (facts[0, i] * _P + after * _Q >> 32) & mask
+        filled += 1
+    result[filled] = (np.int64(min(n, 50)) * _Q >> 32) & mask
     return result
 
 

@@ -1,8 +1,11 @@
 """The hidden part: g = v_label · relu(h) of items, u_rule · relu(h') of edges.
 
-h is a sum of rows, one for each position beside an item or edge, and one for its lengths. The row
-of a word at a position is its input's product with the position's matrix; rows of positions that
-always come together are summed once a sentence (`BESIDE`), those of a span once a cell.
+h is a sum of rows, one for each position beside an item or edge, and one for its lengths:
+
+    h = Σ_p row_p(word at p) + length row,   row_p(w) = W_pᵀ vector(w) + tag row + suffix row
+
+Rows of positions that always come together are summed once a sentence (`BESIDE`), those of a span
+once a cell.
 """
 
 from typing import NamedTuple
@@ -46,26 +49,35 @@ class Hidden(NamedTuple):
 
 
 @compiled()
-def sums_of_rows(one: Singles, rows: Longs, other: Singles, beside: Longs) -> Singles:
-    """Return one[rows] + other[beside]."""
-    result = np.empty((len(rows), one.shape[1]), np.float32)
-    for at in range(len(rows)):
-        a, b = one[rows[at]], other[beside[at]]
+def sum_rows(table: Singles, rows: Longs, other_table: Singles, other_rows: Longs) -> Singles:
+    """Return table[rows] + other_table[other_rows]."""
+    result = np.empty((len(rows), table.shape[1]), np.float32)
+    for k in range(len(rows)):
+        a, b = table[rows[k]], other_table[other_rows[k]]
         for h in range(len(a)):
-            result[at, h] = a[h] + b[h]
+            result[k, h] = a[h] + b[h]
     return result
 
 
 @compiled()
-def gathered(by_word: Singles, n: int, width: int) -> Singles:
-    """Return the sums of rows: by_word (n + 2 PAD, POSITIONS · H) → (SUMS, n + 1, H)."""
+def gather(by_word: Singles, n: int, width: int) -> Singles:
+    """Sum the rows of positions that come together: sums[s, i] has all whose anchor is place i.
+
+    Args:
+        by_word: the rows of every word at every position, (n + 2 PAD, POSITIONS · H)
+        n: the number of words
+        width: H
+
+    Returns:
+        (SUMS, n + 1, H)
+    """
     sums = np.zeros((SUMS, n + 1, width), np.float32)
     for p in range(len(_BESIDE)):
-        which, offset = _BESIDE[p]
-        for at in range(n + 1):
-            row = by_word[at + offset + PAD, p * width : (p + 1) * width]
+        s, offset = _BESIDE[p]
+        for i in range(n + 1):
+            row = by_word[i + offset + PAD, p * width : (p + 1) * width]
             for h in range(width):
-                sums[which, at, h] += row[h]
+                sums[s, i, h] += row[h]
     return sums
 
 
@@ -81,22 +93,22 @@ def write_row(
         out[h] = start[h]
     whole = len(vector) - len(vector) % 4
     for d in range(0, whole, 4):
-        one, two = np.float32(scale * vector[d]), np.float32(scale * vector[d + 1])
-        three, four = np.float32(scale * vector[d + 2]), np.float32(scale * vector[d + 3])
-        a, b, c, e = table[d], table[d + 1], table[d + 2], table[d + 3]
+        x0, x1 = np.float32(scale * vector[d]), np.float32(scale * vector[d + 1])
+        x2, x3 = np.float32(scale * vector[d + 2]), np.float32(scale * vector[d + 3])
+        r0, r1, r2, r3 = table[d], table[d + 1], table[d + 2], table[d + 3]
         for h in range(len(out)):
-            out[h] += one * a[h] + two * b[h] + three * c[h] + four * e[h]
+            out[h] += x0 * r0[h] + x1 * r1[h] + x2 * r2[h] + x3 * r3[h]
     for d in range(whole, len(vector)):
-        one, a = np.float32(scale * vector[d]), table[d]
+        x0, r0 = np.float32(scale * vector[d]), table[d]
         for h in range(len(out)):
-            out[h] += one * a[h]
+            out[h] += x0 * r0[h]
 
 
 @compiled(helper=True, borrows=True, fastmath={"reassoc", "contract", "nsz"})
-def _score(base: Singles, one: Singles, other: Singles, weight: Singles) -> np.float32:
+def _score(base: Singles, first: Singles, second: Singles, weight: Singles) -> np.float32:
     total = np.float32(0.0)
     for h in range(len(base)):
-        total += max(base[h] + one[h] + other[h], np.float32(0.0)) * weight[h]
+        total += max(base[h] + first[h] + second[h], np.float32(0.0)) * weight[h]
     return total
 
 
@@ -127,33 +139,36 @@ def _write_scores(
     sums: Singles,
     hidden: Hidden,
     rows: tuple[Ints, Ints],
-    room: Singles,
+    buffers: Singles,
     item: Singles,
     edge: Singles,
 ) -> None:
-    """Write g of every item and edge; `room` has four rows of zeros."""
+    """Write g of every item and edge; `buffers` has four rows of zeros."""
     of_symbol, of_rule = rows
-    cell, span, base, none = room[0], room[1], room[2], room[3]
+    item_sum, edge_base, edge_sum, zeros = buffers[0], buffers[1], buffers[2], buffers[3]
     last_start, last_end = -1, -1
     for t in range(len(chart.symbol)):
         i, k = chart.start[t], chart.end[t]
         if i != last_start or k != last_end:
+            # what all items over [i, k), and all edges below them, share of h
             last_start, last_end = i, k
             length = hidden.length[0, length_bucket(k - i)]
-            sum_into(cell, sums[START, i], sums[END, k], length)
-            sum_into(span, sums[EDGE_START, i], sums[EDGE_END, k], none)
+            sum_into(item_sum, sums[START, i], sums[END, k], length)
+            sum_into(edge_base, sums[EDGE_START, i], sums[EDGE_END, k], zeros)
+        # g = v_label · relu(h), with the row of the item's head
         label = hidden.label[of_symbol[chart.symbol[t]]]
-        item[t] = _score(cell, sums[HEAD, head[t]], none, label)
+        item[t] = _score(item_sum, sums[HEAD, head[t]], zeros, label)
         for e in range(chart.edge_start[t], chart.edge_start[t + 1]):
             if e + 1 < len(edge):  # rows of rules lie anywhere in megabytes
-                row = of_rule[chart.rule[e + 1]] * len(base)
-                ask_for_all(hidden.rule, row, row + len(base))
+                row = of_rule[chart.rule[e + 1]] * len(edge_sum)
+                ask_for_all(hidden.rule, row, row + len(edge_sum))
+            # g = u_rule · relu(h'), with the rows of the split, of both lengths and of both heads
             left, right = chart.left[e], chart.right[e]
             j = chart.end[left]
-            sum_into(base, span, sums[SPLIT, j], hidden.length[1, length_bucket(j - i)])
-            add_to(base, hidden.length[2, length_bucket(k - j)])
+            sum_into(edge_sum, edge_base, sums[SPLIT, j], hidden.length[1, length_bucket(j - i)])
+            add_to(edge_sum, hidden.length[2, length_bucket(k - j)])
             heads = sums[LEFT_HEAD, head[left]], sums[RIGHT_HEAD, head[right]]
-            edge[e] = _score(base, heads[0], heads[1], hidden.rule[of_rule[chart.rule[e]]])
+            edge[e] = _score(edge_sum, heads[0], heads[1], hidden.rule[of_rule[chart.rule[e]]])
 
 
 @compiled(helper=True, borrows=True)

@@ -28,13 +28,13 @@ from lpcfg.engine.rescoring.hidden import (
     LENGTHS,
     POSITIONS,
     Hidden,
-    gathered,
+    gather,
     hidden_scores,
-    sums_of_rows,
+    sum_rows,
     write_row,
 )
-from lpcfg.engine.rescoring.levels import Levels
-from lpcfg.engine.rescoring.names import HeadTable, Rows, codes, names_of
+from lpcfg.engine.rescoring.names import HeadTable, RowNames, codes, names_of
+from lpcfg.engine.rescoring.quantized import QuantizedWeights
 from lpcfg.grammar.tables import Grammar, Ints, Longs, Singles
 from lpcfg.grammar.tagging import shape
 
@@ -48,7 +48,7 @@ _BESIDE = codes(["before the first word", "after the last word"])
 
 
 @dataclass(frozen=True, eq=False)
-class Vectors:
+class WordVectors:
     """Vectors of words, in bytes: row w is table[w] · scale[w]. Looked up as a word is written,
     then in lower case; a word without a row has zeros."""
 
@@ -57,7 +57,7 @@ class Vectors:
     scale: Singles
 
     @classmethod
-    def of(cls, words: Sequence[str], vectors: Singles) -> "Vectors":
+    def of(cls, words: Sequence[str], vectors: Singles) -> "WordVectors":
         """Round vectors to 8 bits, with a scale for each word."""
         largest = np.abs(vectors).max(axis=1, initial=0.0)
         scale = np.where(largest > 0, largest / 127, 1).astype(np.float32)
@@ -93,17 +93,17 @@ class Layer:
 
     `frequent` words have features of their own; others have only those of their shapes and ends.
     `rows` name the rows of the hidden part's tables, `suffixes` those of words' ends from row 1.
-    `trust` is w₀. Without `hidden`, there is only the sparse part; without `domains`, no sentence
-    has a kind of text.
+    `prior_weight` is w₀. Without `hidden`, there is only the sparse part; without `domains`, no
+    sentence has a kind of text.
     """
 
     frequent: frozenset[str]
     heads: HeadTable
-    rows: Rows
-    trust: float
-    weight: Levels
+    rows: RowNames
+    prior_weight: float
+    weight: QuantizedWeights
     hidden: Hidden | None = None
-    vectors: Vectors | None = None
+    vectors: WordVectors | None = None
     suffixes: tuple[str, ...] = ()
     domains: Domains | None = None
 
@@ -138,11 +138,11 @@ class Layer:
             "rule": (len(self.rows.rules) + 1, width),
         }
         for name, shape_wanted in wanted.items():
-            found = getattr(hidden, name).shape
-            if found != shape_wanted:
+            shape_found = getattr(hidden, name).shape
+            if shape_found != shape_wanted:
                 raise GrammarError(
                     f"expected `{name}` of the rescoring layer in shape {shape_wanted}, got "
-                    f"{found}: publish the model again"
+                    f"{shape_found}: publish the model again"
                 )
 
 
@@ -150,7 +150,7 @@ class WordFacts:
     """A cache of the facts about words that features use."""
 
     def __init__(
-        self, frequent: frozenset[str], suffixes: Sequence[str], vectors: Vectors | None
+        self, frequent: frozenset[str], suffixes: Sequence[str], vectors: WordVectors | None
     ) -> None:
         self._frequent, self._vectors = frequent, vectors
         self._suffix_row = {end: row for row, end in enumerate(suffixes, start=1)}
@@ -200,7 +200,7 @@ def padded_codes(words: Longs, tags: Longs, domain: int = 0) -> Longs:
     return result
 
 
-class _RowsMet:
+class _RememberedRows:
     """Rows of words by suffix and vector; the first is that of what is beside a sentence."""
 
     def __init__(self, hidden: Hidden, most: int) -> None:
@@ -213,9 +213,9 @@ class _RowsMet:
 class WordRows:
     """Rows of the hidden part for words. What tags do not change of a row is remembered."""
 
-    def __init__(self, hidden: Hidden, vectors: Vectors) -> None:
+    def __init__(self, hidden: Hidden, vectors: WordVectors) -> None:
         self._hidden, self._vectors = hidden, vectors
-        self._met = _RowsMet(hidden, CACHED_ROWS)
+        self._remembered = _RememberedRows(hidden, CACHED_ROWS)
 
     def with_tags(self, facts: Longs, tags: Ints) -> Singles:
         """Return the rows of all positions of the words, (n + 2 PAD, POSITIONS · H).
@@ -223,30 +223,30 @@ class WordRows:
         What is beside the sentence has neither vectors nor suffixes, and the last tag.
         """
         keys = list(zip(facts[4].tolist(), facts[5].tolist(), strict=True))
-        met = self._met
-        while len(numbers := self._numbers(keys, met)) < len(keys):
-            met = self._met = _RowsMet(self._hidden, CACHED_ROWS + len(keys))
+        remembered = self._remembered
+        while len(numbers := self._numbers(keys, remembered)) < len(keys):
+            remembered = self._remembered = _RememberedRows(self._hidden, CACHED_ROWS + len(keys))
         rows, tag_rows = np.zeros((2, len(tags) + 2 * PAD), np.int64)
         rows[PAD:-PAD] = numbers
         tag_rows[:PAD] = tag_rows[-PAD:] = len(self._hidden.tag) - 1
         tag_rows[PAD:-PAD] = tags
-        return sums_of_rows(met.table, rows, self._hidden.tag, tag_rows)
+        return sum_rows(remembered.table, rows, self._hidden.tag, tag_rows)
 
-    def _numbers(self, keys: Sequence[tuple[int, int]], met: _RowsMet) -> list[int]:
+    def _numbers(self, keys: Sequence[tuple[int, int]], remembered: _RememberedRows) -> list[int]:
         """Return the numbers of the words' rows, up to the first that there is no room for."""
-        found = []
+        numbers = []
         for key in keys:
-            number = met.number.get(key)
+            number = remembered.number.get(key)
             if number is None:
-                number = next(met.next)
-                if number >= len(met.table):
+                number = next(remembered.next)
+                if number >= len(remembered.table):
                     break
                 start = self._hidden.suffix[key[0]]
                 vector, scale = self._vectors.steps(key[1])
-                write_row(start, vector, scale, self._hidden.word, met.table[number])
-                met.number[key] = number
-            found.append(number)
-        return found
+                write_row(start, vector, scale, self._hidden.word, remembered.table[number])
+                remembered.number[key] = number
+            numbers.append(number)
+        return numbers
 
 
 class Rescorer:
@@ -262,17 +262,17 @@ class Rescorer:
         if layer.hidden is not None and layer.vectors is not None:
             self._word_rows = WordRows(layer.hidden, layer.vectors)
 
-    def rescored(self, found: Posteriors, words: Sequence[str]) -> Posteriors:
+    def rescored(self, posteriors: Posteriors, words: Sequence[str]) -> Posteriors:
         """Return the layer's posteriors of items and edges, in place of the tensors'."""
-        chart, n = found.pruned.chart, found.pruned.length
-        seen = charts.view(chart, found.item, found.edge, self._heads, n)
+        chart, n = posteriors.pruned.chart, posteriors.pruned.length
+        seen = charts.view(chart, posteriors.item, posteriors.edge, self._heads, n)
         facts = self._facts.of(words)
         kind = "" if self._layer.domains is None else self._layer.domains.guess(facts)
         item, edge = self._scores(chart, seen, facts, code_of(kind))
-        edge += np.float32(self._layer.trust) * seen.edge
-        root = np.float32(self._layer.trust) * seen.root
+        edge += np.float32(self._layer.prior_weight) * seen.edge
+        root = np.float32(self._layer.prior_weight) * seen.root
         _, of_item, of_edge = charts.inside_outside(chart, item, edge, root, n)
-        return replace(found, item=of_item, edge=of_edge, rescored=True, kind=kind)
+        return replace(posteriors, item=of_item, edge=of_edge, rescored=True, kind=kind)
 
     def _scores(
         self, chart: Chart, seen: charts.View, facts: Longs, domain: int
@@ -284,7 +284,7 @@ class Rescorer:
         item, edge = layer.weight.unit * item, layer.weight.unit * edge
         if layer.hidden is not None and self._word_rows is not None:
             rows = self._word_rows.with_tags(facts, self._tag_row[seen.preterminal])
-            sums = gathered(rows, facts.shape[1], layer.hidden.label.shape[1])
+            sums = gather(rows, facts.shape[1], layer.hidden.label.shape[1])
             others = hidden_scores(chart, seen.head, sums, layer.hidden, self._rows)
             half = np.float32(0.5)
             item, edge = half * (item + others[0]), half * (edge + others[1])

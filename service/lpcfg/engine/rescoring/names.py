@@ -53,13 +53,13 @@ class HeadTable:
         """Return the table for the symbols of a grammar."""
         number = {label: row for row, label in enumerate(self.labels)}
         pairs = [labels_of(symbol) for symbol in grammar.symbols]
-        base, top = np.array([[number[one] for one in pair] for pair in pairs], np.int32).T
+        base, top = np.array([[number[label] for label in pair] for pair in pairs], np.int32).T
         partial = np.array([is_intermediate(symbol) for symbol in grammar.symbols], np.bool_)
         return Heads(frozen(base), frozen(top), frozen(partial), self.rank, self.rightmost)
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class RowNames:
     """Rows of tables, by name: tags, and symbols and rules without their sibling marks."""
 
     tags: tuple[str, ...]
@@ -67,7 +67,7 @@ class Rows:
     rules: tuple[str, ...]
 
     @classmethod
-    def of(cls, grammar: Grammar) -> "Rows":
+    def of(cls, grammar: Grammar) -> "RowNames":
         """Return a row for every name that a grammar has, in the order of the names."""
         bare = bare_symbols(grammar)
         tags = {tag_of(symbol) for symbol in grammar.symbols[grammar.n_internal :]}

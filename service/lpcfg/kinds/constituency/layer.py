@@ -9,9 +9,9 @@ from lpcfg.base.errors import GrammarError
 from lpcfg.engine.rescoring.domains import Domains
 from lpcfg.engine.rescoring.features import HASH
 from lpcfg.engine.rescoring.hidden import Hidden
-from lpcfg.engine.rescoring.layer import Layer, Vectors
-from lpcfg.engine.rescoring.levels import Levels, from_levels, to_levels
-from lpcfg.engine.rescoring.names import HeadTable, Rows, labels_of
+from lpcfg.engine.rescoring.layer import Layer, WordVectors
+from lpcfg.engine.rescoring.names import HeadTable, RowNames, labels_of
+from lpcfg.engine.rescoring.quantized import QuantizedWeights, dequantize, quantize
 from lpcfg.grammar.lexicon import Lexicon
 from lpcfg.grammar.tables import Grammar, Singles, frozen
 from lpcfg.grammar.tagging import FREQUENT
@@ -76,7 +76,7 @@ def layer_parts(layer: Layer) -> tuple[Arrays, dict[str, object]]:
     """Return the arrays of a layer, and its description in the model's grammar file."""
     levels = {}
     if layer.hidden is not None:
-        levels = {name: to_levels(table) for name, table in layer.hidden._asdict().items()}
+        levels = {name: quantize(table) for name, table in layer.hidden._asdict().items()}
     arrays: Arrays = {
         "weight": layer.weight.table,
         **{f"hidden.{name}": one.table for name, one in levels.items()},
@@ -84,11 +84,11 @@ def layer_parts(layer: Layer) -> tuple[Arrays, dict[str, object]]:
         "heads.rightmost": layer.heads.rightmost.astype(np.uint8),
     }
     if layer.domains is not None:
-        levels["domains"] = to_levels(layer.domains.weight)
+        levels["domains"] = quantize(layer.domains.weight)
         arrays["domains"] = levels["domains"].table
     described: dict[str, object] = {
         "hash": HASH,
-        "trust": layer.trust,
+        "trust": layer.prior_weight,
         "largest": {name: one.largest for name, one in {"weight": layer.weight, **levels}.items()},
         "head_labels": layer.heads.labels,
     }
@@ -112,13 +112,13 @@ def layer_of(
     largest = described["largest"]
 
     def table(name: str, folder: str = "") -> Singles:
-        return from_levels(Levels(tensors[PREFIX + folder + name], float(largest[name])))
+        return dequantize(QuantizedWeights(tensors[PREFIX + folder + name], float(largest[name])))
 
     hidden = vectors = None
     if "words" in described:
         hidden = Hidden(*(table(name, "hidden.") for name in Hidden._fields))
         scale = tensors[PREFIX + "vectors.scale"]
-        vectors = Vectors(tuple(described["words"]), tensors[PREFIX + "vectors"], scale)
+        vectors = WordVectors(tuple(described["words"]), tensors[PREFIX + "vectors"], scale)
     domains = None
     if "domains" in described:
         domains = Domains(tuple(described["domains"]), table("domains"))
@@ -129,9 +129,9 @@ def layer_of(
             frozen(tensors[PREFIX + "heads.rank"].astype(np.int32)),
             frozen(tensors[PREFIX + "heads.rightmost"].astype(np.bool_)),
         ),
-        rows=Rows.of(grammar),
-        trust=float(described["trust"]),
-        weight=Levels(tensors[PREFIX + "weight"], float(largest["weight"])),
+        rows=RowNames.of(grammar),
+        prior_weight=float(described["trust"]),
+        weight=QuantizedWeights(tensors[PREFIX + "weight"], float(largest["weight"])),
         hidden=hidden,
         vectors=vectors,
         suffixes=tuple(described.get("suffixes", ())),

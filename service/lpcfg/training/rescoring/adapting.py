@@ -15,8 +15,8 @@ import numpy as np
 
 from lpcfg.engine.rescoring.domains import code_of
 from lpcfg.engine.rescoring.layer import Layer, WordFacts
-from lpcfg.engine.rescoring.levels import from_levels, to_levels
 from lpcfg.engine.rescoring.names import names_of
+from lpcfg.engine.rescoring.quantized import dequantize, quantize
 from lpcfg.grammar.tables import Bools, Grammar, Longs, Singles, frozen
 from lpcfg.kinds.constituency.model import Model
 from lpcfg.training.data.treebank import Forest
@@ -68,12 +68,12 @@ def continue_layer(
             return None
         kinds = _kinds(layer, own, facts)[charts.trees]
         times = np.ones(len(charts), np.int32)
-        examples = ChartExamples(charts, names, facts, times, layer.trust, kinds)
-        begun = from_levels(layer.weight)
+        examples = ChartExamples(charts, names, facts, times, layer.prior_weight, kinds)
+        begun = dequantize(layer.weight)
         passes = _best_passes(examples, begun, fold[charts.trees] == 0, seed)
         learned = sparse.continued(examples, SETTINGS, _table(begun), passes, seed=seed)
         *_, weight = begun, *learned
-        return Continued(replace(layer, weight=to_levels(weight)), len(charts), passes)
+        return Continued(replace(layer, weight=quantize(weight)), len(charts), passes)
 
 
 def _best_passes(examples: ChartExamples, weight: Singles, tried: Bools, seed: int) -> int:

@@ -12,7 +12,7 @@ import numpy as np
 from lpcfg.base.errors import TrainingError
 from lpcfg.base.jit import compiled
 from lpcfg.engine.rescoring.domains import Domains, code_of, slots
-from lpcfg.engine.rescoring.levels import rounded
+from lpcfg.engine.rescoring.quantized import rounded
 from lpcfg.grammar.tables import Ints, Longs, Singles
 
 BITS = 15

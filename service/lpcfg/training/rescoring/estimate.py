@@ -11,9 +11,9 @@ from threadpoolctl import threadpool_limits
 
 from lpcfg.engine.rescoring.domains import Domains
 from lpcfg.engine.rescoring.hidden import Hidden
-from lpcfg.engine.rescoring.layer import Layer, Vectors, WordFacts, suffix
-from lpcfg.engine.rescoring.levels import rounded, to_levels
-from lpcfg.engine.rescoring.names import HeadTable, Rows, names_of
+from lpcfg.engine.rescoring.layer import Layer, WordFacts, WordVectors, suffix
+from lpcfg.engine.rescoring.names import HeadTable, RowNames, names_of
+from lpcfg.engine.rescoring.quantized import quantize, rounded
 from lpcfg.grammar.tables import Grammar, Ints, Longs
 from lpcfg.training.data.treebank import Forest
 from lpcfg.training.rescoring import hidden, sparse
@@ -41,7 +41,7 @@ class Basis:
     grammar: Grammar
     heads: HeadTable
     frequent: frozenset[str]
-    vectors: Vectors
+    vectors: WordVectors
     start: Layer | None
     times: Ints
     kinds: tuple[tuple[str, ...], Ints]
@@ -68,7 +68,7 @@ def learn_layer(
 
     Its two parts are learned side by side if there are workers.
     """
-    rows, ends = Rows.of(basis.grammar), frequent_suffixes(basis.forest, SUFFIXES)
+    rows, ends = RowNames.of(basis.grammar), frequent_suffixes(basis.forest, SUFFIXES)
     facts = WordFacts(basis.frequent, ends, basis.vectors).of(basis.forest.words)
     with Charts(spilled) as charts, threadpool_limits(1, "blas"):
         domains, kinds = _kinds_of_text(basis, facts, charts.trees, settings, seed)
@@ -105,8 +105,8 @@ def learn_layer(
         frequent=basis.frequent,
         heads=basis.heads,
         rows=rows,
-        trust=settings.trust,
-        weight=to_levels(reached.sparse.weight),
+        prior_weight=settings.trust,
+        weight=quantize(reached.sparse.weight),
         hidden=None if tables is None else Hidden(*map(rounded, tables)),
         vectors=None if tables is None else basis.vectors,
         suffixes=() if tables is None else ends,

@@ -30,12 +30,12 @@ from lpcfg.engine.rescoring.hidden import (
     START,
     Hidden,
     add_to,
-    gathered,
+    gather,
     hidden_scores,
     sum_into,
 )
-from lpcfg.engine.rescoring.layer import Layer, Vectors
-from lpcfg.engine.rescoring.names import Rows
+from lpcfg.engine.rescoring.layer import Layer, WordVectors
+from lpcfg.engine.rescoring.names import RowNames
 from lpcfg.grammar.tables import Bools, Grammar, Ints, Longs, Singles, frozen
 from lpcfg.training.rescoring.examples import (
     LEAST_GRADIENT,
@@ -146,8 +146,8 @@ class Learner:
     def __init__(
         self,
         examples: ChartExamples,
-        vectors: Vectors,
-        rows: Rows,
+        vectors: WordVectors,
+        rows: RowNames,
         grammar: Grammar,
         suffixes: Sequence[str],
     ) -> None:
@@ -231,7 +231,7 @@ def add_gradient(
     seen, _, _ = task
     off, more = left
     n, width = len(words[1]), tables.label.shape[1]
-    sums = gathered(rows_of(words, tables), n, width)
+    sums = gather(rows_of(words, tables), n, width)
     for at in range(n + 1):
         add_to(sums[START, at], off)
         add_to(sums[EDGE_START, at], off)

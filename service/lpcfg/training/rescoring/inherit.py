@@ -12,7 +12,7 @@ import numpy as np
 
 from lpcfg.engine.rescoring.hidden import Hidden
 from lpcfg.engine.rescoring.layer import Layer
-from lpcfg.engine.rescoring.names import Rows
+from lpcfg.engine.rescoring.names import RowNames
 
 SHARE = np.float32(0.5)
 """Inherited numbers are multiplied by this (Ash and Adams, NeurIPS 2020).
@@ -28,7 +28,7 @@ def fits(layer: Layer | None, width: int) -> bool:
     return layer is not None and layer.hidden is not None and layer.hidden.label.shape[1] == width
 
 
-def inherit(tables: Hidden, rows: Rows, suffixes: Sequence[str], layer: Layer) -> None:
+def inherit(tables: Hidden, rows: RowNames, suffixes: Sequence[str], layer: Layer) -> None:
     """Write rows of a layer's hidden part, halved, into tables, wherever names are the same."""
     if layer.hidden is None:
         raise ValueError("expected a layer with a hidden part, got one without")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from lpcfg.engine.rescoring.layer import Layer, Vectors
+from lpcfg.engine.rescoring.layer import Layer, WordVectors
 from lpcfg.grammar.tables import Grammar, Ints, Longs
 from lpcfg.grammar.tagging import FREQUENT
 from lpcfg.kinds.constituency.model import Model
@@ -41,7 +41,7 @@ class LayerTraining:
         chosen: Longs,
         gold: Longs,
         settings: RescoringSettings,
-        vectors: Vectors,
+        vectors: WordVectors,
         start: Layer | None,
         folder: Path,
         *,

@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from lpcfg.base.jit import compiled
 from lpcfg.engine.pruned.kernels import Chart
 from lpcfg.engine.rescoring.features import (
-    Text,
+    CodedText,
     edge_slots,
     item_slots,
-    room_for_slots,
+    new_buffers,
     sparse_scores,
 )
 from lpcfg.engine.rescoring.names import Names
@@ -134,9 +134,9 @@ def _learn_from(
 
 
 @compiled()
-def count_slots(chart: Chart, text: Text, names: Names, target: Target, counts: Bytes) -> None:
+def count_slots(chart: Chart, text: CodedText, names: Names, target: Target, counts: Bytes) -> None:
     """Count, up to 255, the features of the target."""
-    mask, room = len(counts) - 1, room_for_slots()
+    mask, room = len(counts) - 1, new_buffers()
     for t in range(len(chart.symbol)):
         if not target.item[t]:
             continue
@@ -156,14 +156,14 @@ def _count(slots: Longs, many: int, counts: Bytes) -> None:
 @compiled()
 def update(
     chart: Chart,
-    text: Text,
+    text: CodedText,
     names: Names,
     gradient: Gradient,
     table: Singles,
     step: tuple[float, float],
 ) -> None:
     """Follow the gradient of items' and of edges' scores; table[s] = (weight, sum of squares)."""
-    mask, room = len(table) - 1, room_for_slots()
+    mask, room = len(table) - 1, new_buffers()
     of_item, of_edge = gradient
     for t in range(len(chart.symbol)):
         if abs(of_item[t]) > LEAST_GRADIENT:

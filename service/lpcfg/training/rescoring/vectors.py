@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from lpcfg.engine.rescoring.layer import Vectors
+from lpcfg.engine.rescoring.layer import WordVectors
 from lpcfg.training.data.treebank import Forest
 from lpcfg.training.rescoring.settings import RescoringSettings
 from lpcfg.training.stages import Stage
@@ -20,7 +20,7 @@ def learn_vectors(
     seed: int,
     threads: int,
     stage: Stage,
-) -> Vectors:
+) -> WordVectors:
     """Learn eigenwords from the treebank's sentences and from files of raw text.
 
     Kept are the most frequent of both together.
@@ -29,7 +29,7 @@ def learn_vectors(
     found = learn(sentences_of(forest), texts, options)  # more words, which serve as contexts
     stage.advance(len(found.words))
     most = settings.vocabulary
-    return Vectors.of(found.words[:most], found.vectors[:most])
+    return WordVectors.of(found.words[:most], found.vectors[:most])
 
 
 def sentences_of(forest: Forest) -> Iterator[list[str]]:
