@@ -21,7 +21,7 @@ from benchmarks import treebanks
 from benchmarks.environment import Record, environment
 from benchmarks.page import origin, put, table
 
-from lpcfg.grammar.lexicon import ALONE, Emitter
+from lpcfg.grammar.lexicon import LEXICON_SHARE, Emitter
 from lpcfg.grammar.tables import Doubles, Emissions
 from lpcfg.kinds.constituency.model import Model
 from lpcfg.kinds.constituency.predict import Parser
@@ -138,7 +138,7 @@ class _Posteriors(Emitter):
         posterior = np.maximum(self._tagger.shares(tokens)[0], 1e-6)
         gamma = self._model.tagger.gamma if self._model.tagger else 0.0
         mixed = posterior**gamma * own ** (1 - gamma)
-        mixed = (1 - ALONE) * mixed / mixed.sum(axis=1, keepdims=True) + ALONE * own
+        mixed = (1 - LEXICON_SHARE) * mixed / mixed.sum(axis=1, keepdims=True) + LEXICON_SHARE * own
         return replace(found, weight=found.weight * (mixed / np.maximum(own, 1e-300))[word, tag])
 
 

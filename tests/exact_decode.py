@@ -20,7 +20,7 @@ from typing import Literal
 
 import numpy as np
 
-from lpcfg.engine.exact.inside_outside import Marginals
+from lpcfg.engine.exact.inside_outside import ExactMarginals
 from lpcfg.grammar.tables import Doubles, Ints
 from lpcfg.trees.tree import Tree
 
@@ -35,7 +35,9 @@ class BestTree:
     score: float
 
 
-def decode(marginals: Marginals, words: Sequence[str], objective: Objective) -> BestTree | None:
+def decode(
+    marginals: ExactMarginals, words: Sequence[str], objective: Objective
+) -> BestTree | None:
     """Find the best tree over these words. Return None if p(x) is zero or no tree has a score.
 
     Under max-product, a tree has no score if the marginal of one of its nodes is zero. This can
@@ -61,7 +63,7 @@ def _log(posterior: Doubles) -> Doubles:
     return np.log(magnitude, out=np.full(magnitude.shape, -np.inf), where=magnitude > 0.0)
 
 
-def _rule_gain(marginals: Marginals, objective: Objective, width: int, split: int) -> Doubles:
+def _rule_gain(marginals: ExactMarginals, objective: Objective, width: int, split: int) -> Doubles:
     """Compute what each rule adds to the score of a tree over [i, i + width), by its split."""
     if objective == "max-marginal":
         return np.zeros(1)
@@ -69,7 +71,7 @@ def _rule_gain(marginals: Marginals, objective: Objective, width: int, split: in
     return np.abs(posterior) if objective == "max-rule" else _log(posterior)
 
 
-def _item_gain(marginals: Marginals, objective: Objective, width: int) -> Doubles:
+def _item_gain(marginals: ExactMarginals, objective: Objective, width: int) -> Doubles:
     """Compute what each symbol adds to the score of a tree over [i, i + width).
 
     Over single words μ(a, i, i + 1) is also the marginal of the lexical rule.
@@ -90,7 +92,7 @@ class _Search:
     child.
     """
 
-    def __init__(self, marginals: Marginals, objective: Objective) -> None:
+    def __init__(self, marginals: ExactMarginals, objective: Objective) -> None:
         self.grammar = marginals.chart.flat.tables.grammar
         self.best = [np.empty((0, 0)), _leaves(marginals, objective)]
         self.rule = [np.empty((0, 0), np.int32)] * 2
@@ -100,7 +102,7 @@ class _Search:
             self.best[width] += _item_gain(marginals, objective, width)
 
     def _instances(
-        self, marginals: Marginals, objective: Objective, width: int
+        self, marginals: ExactMarginals, objective: Objective, width: int
     ) -> tuple[Doubles, Ints]:
         """Find the best score of every rule over [i, i + width), and the split that gives it."""
         rows = marginals.chart.length - width + 1
@@ -150,7 +152,7 @@ class _Search:
         return finished.pop()
 
 
-def _leaves(marginals: Marginals, objective: Objective) -> Doubles:
+def _leaves(marginals: ExactMarginals, objective: Objective) -> Doubles:
     """Compute the scores over single words: -inf where a symbol is no candidate."""
     emissions, gain = marginals.chart.emissions, _item_gain(marginals, objective, 1)
     position = np.repeat(np.arange(len(gain)), np.diff(emissions.start))

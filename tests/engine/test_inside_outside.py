@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lpcfg.base.errors import InputError
-from lpcfg.engine.exact.inside_outside import Marginals, Missing, inside, outside, tree_probability
+from lpcfg.engine.exact.inside_outside import ExactMarginals, Gap, inside, outside, tree_probability
 from lpcfg.engine.exact.scaled import SignedLog
 from lpcfg.grammar.tables import Emissions, Grammar, Tables
 from lpcfg.trees.brackets import parse_tree
@@ -32,7 +32,7 @@ ROUNDING = 1e-13
 """Of some hundred roundings of 1.1e-16 each, relative to the sum of all magnitudes."""
 
 
-def marginals_of(tables: Tables, emissions: Emissions) -> Marginals:
+def marginals_of(tables: Tables, emissions: Emissions) -> ExactMarginals:
     return outside(inside(tables, emissions))
 
 
@@ -372,20 +372,20 @@ def dog_tables() -> Tables:
 
 MISSING = {
     "(S (NP (D the) (N dog)) (V barks))": [],
-    "(S (NP (D the) (N cat)) (V barks))": [Missing("word", "N → cat", 1, 2)],
+    "(S (NP (D the) (N cat)) (V barks))": [Gap("word", "N → cat", 1, 2)],
     "(S (NP (D the) (V dog)) (V barks))": [
-        Missing("rule", "NP → D V", 0, 2),
-        Missing("word", "V → dog", 1, 2),
+        Gap("rule", "NP → D V", 0, 2),
+        Gap("word", "V → dog", 1, 2),
     ],
     "(S (NP (D the) (N dog)) (ADV barks))": [
-        Missing("rule", "S → NP ADV", 0, 3),
-        Missing("word", "ADV → barks", 2, 3),
+        Gap("rule", "S → NP ADV", 0, 3),
+        Gap("word", "ADV → barks", 2, 3),
     ],
-    "(NP (D the) (N dog))": [Missing("root", "NP", 0, 2)],
-    "(X (D the) (N dog))": [Missing("rule", "X → D N", 0, 2)],
+    "(NP (D the) (N dog))": [Gap("root", "NP", 0, 2)],
+    "(X (D the) (N dog))": [Gap("rule", "X → D N", 0, 2)],
     "(NP (D the) (NP (D the) (N dog)))": [
-        Missing("root", "NP", 0, 3),
-        Missing("rule", "NP → D NP", 0, 3),
+        Gap("root", "NP", 0, 3),
+        Gap("rule", "NP → D NP", 0, 3),
     ],
 }
 

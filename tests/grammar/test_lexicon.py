@@ -126,7 +126,7 @@ def test_a_seen_words_tags_mix_its_counts_and_its_signature() -> None:
 def test_an_unknown_word_has_its_signatures_tags_alone() -> None:
     found = made()
     share = found.share[found.signature_ids["l~uns"]].astype(float)
-    half = lexicon.UNSEEN_WORDS
+    half = lexicon.UNKNOWN_PSEUDO_COUNT
     expected = {
         NN: share[0] * 8 / 11 * half / 8,
         NP_NN: share[0] * 3 / 11 * half / 3,
@@ -291,7 +291,7 @@ def test_an_emitter_remembers_a_bounded_number_of_words(monkeypatch: pytest.Monk
     found = made()
     emit = Emitter(grammar_over(found), found)
     first = emit([f"w{k}" for k in range(10)])
-    assert len(emit._met) <= 3
+    assert len(emit._cache) <= 3
     again = emit([f"w{k}" for k in range(10)])
     for name in ("start", "symbol", "entry", "weight"):
         np.testing.assert_array_equal(getattr(first, name), getattr(again, name))

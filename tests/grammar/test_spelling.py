@@ -7,10 +7,10 @@ import pytest
 
 from lpcfg.grammar.lexicon import Lexicon
 from lpcfg.grammar.spelling import (
-    CASE_WORDS,
-    FREQUENT_WORDS,
-    MISTAKE_WORDS,
-    SPELLING_WORDS,
+    CASE_WEIGHT,
+    FREQUENT_AT_LEAST,
+    MISSPELLING_WEIGHT,
+    RESPELLING_WEIGHT,
     english,
     other_case,
 )
@@ -18,8 +18,8 @@ from tests import small_models
 
 COUNTS = dict.fromkeys(
     ("so", "good", "going", "thanks", "because", "oh", "the", "Rome", "receive", "their", "you"),
-    FREQUENT_WORDS,
-) | {"marine": FREQUENT_WORDS - 1}
+    FREQUENT_AT_LEAST,
+) | {"marine": FREQUENT_AT_LEAST - 1}
 
 
 def count(word: str) -> int:
@@ -29,20 +29,20 @@ def count(word: str) -> int:
 @pytest.mark.parametrize(
     ("word", "known", "occurrences"),
     [
-        ("THE", "the", CASE_WORDS),
-        ("rome", "Rome", CASE_WORDS),
-        ("soooo", "so", SPELLING_WORDS),
-        ("GOOOOD", "good", SPELLING_WORDS),
-        ("goin'", "going", SPELLING_WORDS),
-        ("thx", "thanks", SPELLING_WORDS),
-        ("thxxx", "thanks", SPELLING_WORDS),
-        ("Y'all", "you", SPELLING_WORDS),
-        ("b/c", "because", SPELLING_WORDS),
-        ("lol", "oh", SPELLING_WORDS),
-        ("recieve", "receive", MISTAKE_WORDS),
-        ("receve", "receive", MISTAKE_WORDS),
-        ("recceive", "receive", MISTAKE_WORDS),
-        ("receove", "receive", MISTAKE_WORDS),
+        ("THE", "the", CASE_WEIGHT),
+        ("rome", "Rome", CASE_WEIGHT),
+        ("soooo", "so", RESPELLING_WEIGHT),
+        ("GOOOOD", "good", RESPELLING_WEIGHT),
+        ("goin'", "going", RESPELLING_WEIGHT),
+        ("thx", "thanks", RESPELLING_WEIGHT),
+        ("thxxx", "thanks", RESPELLING_WEIGHT),
+        ("Y'all", "you", RESPELLING_WEIGHT),
+        ("b/c", "because", RESPELLING_WEIGHT),
+        ("lol", "oh", RESPELLING_WEIGHT),
+        ("recieve", "receive", MISSPELLING_WEIGHT),
+        ("receve", "receive", MISSPELLING_WEIGHT),
+        ("recceive", "receive", MISSPELLING_WEIGHT),
+        ("receove", "receive", MISSPELLING_WEIGHT),
     ],
 )
 def test_another_spelling_is_found(word: str, known: str, occurrences: float) -> None:
@@ -76,7 +76,7 @@ def test_other_languages_know_case_alone() -> None:
 def test_every_single_mistake_behind_the_first_letter_is_undone() -> None:
     generator = random.Random(5)
     word = "because"
-    only = {word: FREQUENT_WORDS}
+    only = {word: FREQUENT_AT_LEAST}
     for _ in range(500):
         k, letter = generator.randrange(1, len(word)), generator.choice(string.ascii_lowercase)
         wrong = generator.choice(
@@ -101,7 +101,7 @@ def test_an_unknown_spelling_has_the_tags_of_the_word_it_stands_for() -> None:
     )
     spelled = known + known[-1] * 3
     assert spelled not in lexicon().word_ids
-    x, occurrences = lexicon().known(spelled)
+    x, occurrences = lexicon().look_up(spelled)
     assert x == lexicon().word_ids[known]
-    assert occurrences == SPELLING_WORDS
-    assert lexicon().known(known) == (x, 0.0)
+    assert occurrences == RESPELLING_WEIGHT
+    assert lexicon().look_up(known) == (x, 0.0)

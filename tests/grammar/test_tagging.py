@@ -309,15 +309,14 @@ def test_weights_are_the_lexicons_with_the_tag_shares_of_the_mixture() -> None:
     context = np.exp(tags.log_shares(SENTENCE))
     found = Emitter(model.grammar, words, tags)(SENTENCE)
     for i, word in enumerate(SENTENCE):
-        x, trust = words._known(word)
-        counts = np.zeros(len(words.symbols)) if x is None else trust * words._counts(x)
+        _, counts = words._weighted_counts(word)
         share = words._shares(counts, words._signature(word), None)
         of_tag = np.bincount(words.tag_of, share, len(words.tags))
         mixed = context[i] ** tags.gamma * of_tag ** (1 - tags.gamma)
-        mixed = (1 - lexicon.ALONE) * mixed / mixed.sum() + lexicon.ALONE * of_tag
+        mixed = (1 - lexicon.LEXICON_SHARE) * mixed / mixed.sum() + lexicon.LEXICON_SHARE * of_tag
         expected = share * (mixed / of_tag)[words.tag_of]
         kept = expected > lexicon.LEAST_SHARE * expected.max()
-        seen = max(counts.sum(), lexicon.UNSEEN_WORDS)
+        seen = max(counts.sum(), lexicon.UNKNOWN_PSEUDO_COUNT)
         emitted = rows(found, i)
         assert sorted(emitted) == np.flatnonzero(kept).tolist(), word
         for a, (_, weight) in emitted.items():
@@ -362,8 +361,8 @@ def test_a_tag_model_remembers_a_bounded_number_of_words(monkeypatch: pytest.Mon
     emit = Emitter(model.grammar, model.lexicon, tags)
     first, again = (emit([f"w{k}" for k in range(10)]) for _ in range(2))
     np.testing.assert_array_equal(first.weight, again.weight)
-    assert emit._in_context is not None
-    assert len(emit._in_context._met) <= 3
+    assert emit._context_emitter is not None
+    assert len(emit._context_emitter._cache) <= 3
 
 
 def test_several_threads_get_the_results_of_one() -> None:

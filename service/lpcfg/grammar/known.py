@@ -45,10 +45,13 @@ _PATIENCE = 1000  # sampling gives up after this many trees in a row beyond max_
 
 
 def sample_trees(tables: Tables, count: int, *, seed: int, max_words: int = 200) -> Iterator[Tree]:
-    """Draw `count` s-trees from p(tree | at most max_words words).
+    """Draw `count` s-trees from p(tree | at most max_words words). The same seed gives the same
+    trees.
 
-    The tables must be an L-PCFG: C = t, c∞ = q, c¹ = π, with no negative number and with sums of 1.
-    The same seed gives the same trees.
+    Raises:
+        GrammarError: unless the tables are an L-PCFG: C = t, c∞ = q, c¹ = π, with no negative
+            number and with sums of 1
+        InputError: if nearly all trees have more words
     """
     sampler = _Sampler.of(tables)
     random = Random(seed)
@@ -234,7 +237,12 @@ def _trees_over(
 
 
 def read_lpcfg(path: str | Path) -> Tables:
-    """Read an L-PCFG from a TOML file. The module's docstring shows the form."""
+    """Read an L-PCFG from a TOML file, whose form the module's docstring shows.
+
+    Raises:
+        InputError: for a file that cannot be read or is not UTF-8
+        GrammarError: for another form, or for probabilities that do not sum to 1
+    """
     try:
         document = tomllib.loads(Path(path).read_text(encoding="utf-8"))
     except OSError as error:

@@ -1,20 +1,20 @@
 """The lexicon: maps words to terminals, and weighs the preterminals over each word.
 
 The weight of preterminal a over word x is p(x | a) = p(a | x) p(x) / p(a). A word seen in training
-uses its own counts, plus the tags of its signature counted as `SIGNATURE_WORDS` occurrences. An
-unknown word uses the tags of its signature alone. Signatures back off from fine to coarse ("lower
-case, ends in -tion", "… -on", "… -n", "lower case, one hyphen", "lower case"), and each level is
-interpolated with the next. Unary chains are shared by all words with a tag: for a = `NP|NN` over
-the tag t = `NN`, p(a | x) = p(t | x) p(a | t, x), where p(a | t, x) leans on p(a | t).
+uses its own counts, plus the tags of its signature, which count as `SIGNATURE_PSEUDO_COUNT`
+occurrences. An unknown word uses the tags of its signature alone. Signatures back off from fine to
+coarse ("lower case, ends in -tion", "… -on", "… -n", "lower case, one hyphen", "lower case"), and
+each is interpolated with the next. Unary chains are shared by all words with a tag: for a = `NP|NN`
+over the tag t = `NN`, p(a | x) = p(t | x) p(a | t, x), where p(a | t, x) leans on p(a | t).
 
 With a tag model, the neighbours of a word also count: p(t | x) becomes
 
     (1 − ε) p(t | x, neighbours)^g · p(t | x)^(1 − g) / (the sum of this over t) + ε p(t | x)
 
-with ε = `ALONE` and g = `TagModel.gamma`. The weights keep the form p(a | x) p(x) / p(a), known as
-a "scaled likelihood" where a neural network stands below a hidden Markov model. The p(tree) of all
-trees over all sentences then no longer sum to one, so p(sentence) is only a score. It still
-compares trees of one sentence: p(tree | sentence) and all posteriors remain probabilities.
+with ε = `LEXICON_SHARE` and g = `TagModel.gamma`. The weights keep the form p(a | x) p(x) / p(a),
+known as a "scaled likelihood" where a neural network stands below a hidden Markov model. The
+p(tree) of all trees over all sentences then no longer sum to one, so p(sentence) is only a score.
+It still compares trees of one sentence: p(tree | sentence) and all posteriors remain probabilities.
 
 A threshold of 0 makes the lexicon literal: every word is its own terminal with weight
 count(a → x) / count(a), and an unknown word has no preterminal.
@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 
 from lpcfg.base.errors import GrammarError, TrainingError
 from lpcfg.base.jit import compiled
-from lpcfg.grammar.spelling import CASE_WORDS, SPELLINGS
+from lpcfg.grammar.spelling import CASE_WEIGHT, SPELLINGS
 from lpcfg.grammar.tables import Bools, Doubles, Emissions, Grammar, Ints, Longs, Singles, frozen
 from lpcfg.grammar.tagging import TagModel, scores, shape
 from lpcfg.text.languages import LANGUAGES
@@ -42,24 +42,24 @@ MARK = "\x00"
 ANY = MARK + "any"
 """The class of every word that a preterminal was not seen with."""
 
-SIGNATURE_WORDS = 1.0
+SIGNATURE_PSEUDO_COUNT = 1.0
 """The tags of a word's signature count as much as this many occurrences of the word."""
-CHAIN_WORDS = 2.0
-"""The usual chains over a tag count as much as this many occurrences of the word with the tag."""
-LEVEL_WORDS = 4.0
+CHAIN_PSEUDO_COUNT = 2.0
+"""p(a | t) counts as much as this many occurrences of the word with the tag t."""
+BACKOFF_PSEUDO_COUNT = 4.0
 """The next coarser signature counts as much as this many tokens of a signature."""
 RARE_AT_MOST = 10
 """Words seen at most this often train the tags of unknown words with their signature."""
-LEAST_OF_A_TERMINAL = 5
+TERMINAL_AT_LEAST = 5
 """Rare tokens that a signature needs before it becomes a terminal with vectors of its own."""
 LEAST_SHARE = 1e-4
 """Candidates are dropped when their p(a | x) is below this share of the best candidate's."""
-ALONE = 0.1
+LEXICON_SHARE = 0.1
 """ε, the share of p(t | x) that ignores the neighbours, so that likely tags stay candidates.
 
 At 0, two sentences of gum/dev find no tree over all their words; at 0.1 none, and F1 is the same.
 """
-UNSEEN_WORDS = 0.5
+UNKNOWN_PSEUDO_COUNT = 0.5
 """An unknown word is treated as if it had occurred this many times."""
 CACHED_WORDS = 100_000
 """How many words' candidates an Emitter remembers."""
@@ -142,13 +142,13 @@ class Lexicon:
         pairs, counts = pairs[order], counts[order]
         symbol_count = np.bincount(pairs[:, 0], counts, len(symbols)).astype(np.int64)
         tag_of = tags_of(symbols, symbol_count > 0)[1]
-        seen = _Seen(
+        seen = _TrainingWords(
             words, pairs, counts, tag_of, rare_threshold, SIGNATURES[LANGUAGES[language].rules]
         )
         classes = seen.signatures()
         own = [MARK + s for s, n in zip(classes.names, classes.rare, strict=True) if n]
-        known = [w for w, n in zip(words, seen.total, strict=True) if n >= rare_threshold]
-        terminals = (*known, *own, *([ANY] if rare_threshold > 0 else []))
+        frequent = [w for w, n in zip(words, seen.total, strict=True) if n >= rare_threshold]
+        terminals = (*frequent, *own, *([ANY] if rare_threshold > 0 else []))
         ids = {name: x for x, name in enumerate(terminals)}
         of_signature = {s: ids.get(MARK + s, len(ids) - 1) for s in classes.names}
         return cls(
@@ -219,11 +219,11 @@ class Lexicon:
 
     def log_frequency(self, words: Iterable[str]) -> float:
         """Compute the log of these words' shares of all words seen, summed; an unknown word counts
-        as one of UNSEEN_WORDS words.
+        as one of UNKNOWN_PSEUDO_COUNT words.
         """
-        shares, unknown = self._log_frequencies, math.log(UNSEEN_WORDS / self.n_tokens)
-        places = map(self.word_ids.get, words)
-        return sum([unknown if x is None else shares[x] for x in places])
+        shares, unknown = self._log_frequencies, math.log(UNKNOWN_PSEUDO_COUNT / self.n_tokens)
+        rows = map(self.word_ids.get, words)
+        return sum([unknown if x is None else shares[x] for x in rows])
 
     @cached_property
     def multiwords(self) -> frozenset[str]:
@@ -235,21 +235,23 @@ class Lexicon:
         return frozenset(self.words[x] for x in np.flatnonzero(self.word_count >= times))
 
     def candidates(self, word: str, tag: str | None = None) -> tuple[Ints, Doubles, int]:
-        """Return the preterminals that may stand over a word, their weights, and the word's
-        terminal.
+        """Find the preterminals that may stand over a word.
 
-        With a tag from the caller, only preterminals that end in it are returned, whether or not
-        they were seen with the word. A tag that the treebank does not have is ignored.
+        Args:
+            tag: from the caller; then only preterminals that end in it are returned, whether or
+                not they were seen with the word. A tag that the treebank does not have is ignored.
+
+        Returns:
+            The preterminals, their weights p(x | a) = p(a | x) p(x) / p(a), the word's terminal
         """
         if self.rare_threshold == 0:
             return self._literal(word)
-        x, trust = self._known(word)
-        counts = np.zeros(len(self.symbols)) if x is None else trust * self._counts(x)
+        x, counts = self._weighted_counts(word)
         signature, given = self._signature(word), self.tag_ids.get(tag or "")
         share = self._shares(counts, signature, given)
         least = LEAST_SHARE * share.max() if given is None else 0.0
         symbols = np.flatnonzero(share > least).astype(np.int32)
-        seen = max(counts.sum(), UNSEEN_WORDS)
+        seen = max(counts.sum(), UNKNOWN_PSEUDO_COUNT)
         terminal = self.signature_terminal[signature] if x is None else self.word_terminal[x]
         return symbols, share[symbols] * seen / self.symbol_count[symbols], int(terminal)
 
@@ -261,23 +263,33 @@ class Lexicon:
         symbols = np.flatnonzero(counts).astype(np.int32)
         return symbols, counts[symbols] / self.symbol_count[symbols], x
 
-    def _known(self, word: str) -> tuple[int | None, float]:
-        """Look up the word, or a known spelling of it, and how much its counts are trusted."""
-        x, occurrences = self.known(word)
-        if x is None or not occurrences:
-            return x, 1.0
-        return x, min(1.0, occurrences / int(self.word_count[x]))
+    def _weighted_counts(self, word: str) -> tuple[int | None, Doubles]:
+        """Look up a word, and how often it was seen under every symbol. The counts of another
+        spelling sum to no more than the occurrences that it weighs as.
+        """
+        x, occurrences = self.look_up(word)
+        if x is None:
+            return None, np.zeros(len(self.symbols))
+        weight = min(1.0, occurrences / int(self.word_count[x])) if occurrences else 1.0
+        return x, weight * self._counts(x)
 
-    def known(self, word: str) -> tuple[int | None, float]:
-        """Look up the word, or a known spelling of it; how many occurrences that weighs as, 0 for
-        all that it has."""
+    def look_up(self, word: str) -> tuple[int | None, float]:
+        """Find a word, or a known word that it is likely to be another spelling of.
+
+        Returns:
+            x, the number of the word or of the other spelling; None if neither is known. Then as
+            how many occurrences the counts of the other spelling weigh; 0 if x is the word itself
+            and all of its counts stand.
+        """
         x = self.word_ids.get(word)
         if x is not None:
             return x, 0.0
-        found = SPELLINGS[LANGUAGES[self.language].rules](word, self._count)
-        return (None, 0.0) if found is None else (self.word_ids[found.word], found.occurrences)
+        spelling = SPELLINGS[LANGUAGES[self.language].rules](word, self._occurrences)
+        if spelling is None:
+            return None, 0.0
+        return self.word_ids[spelling.word], spelling.occurrences
 
-    def _count(self, word: str) -> int:
+    def _occurrences(self, word: str) -> int:
         x = self.word_ids.get(word)
         return 0 if x is None else int(self.word_count[x])
 
@@ -301,13 +313,15 @@ class Lexicon:
         """Compute p(a | x) of every preterminal from the word's own counts and its signature."""
         of_tag = np.bincount(self.tag_of, counts, len(self.tags))
         if tag is None:
-            backed_off = of_tag + SIGNATURE_WORDS * self.share[signature]
+            backed_off = of_tag + SIGNATURE_PSEUDO_COUNT * self.share[signature]
             tag_share = backed_off / backed_off.sum()
         else:
             tag_share = np.zeros(len(self.tags))
             tag_share[tag] = 1.0
-        chains = counts + CHAIN_WORDS * self.chain_share
-        share: Doubles = tag_share[self.tag_of] * chains / (of_tag[self.tag_of] + CHAIN_WORDS)
+        chains = counts + CHAIN_PSEUDO_COUNT * self.chain_share
+        share: Doubles = (
+            tag_share[self.tag_of] * chains / (of_tag[self.tag_of] + CHAIN_PSEUDO_COUNT)
+        )
         return share
 
 
@@ -332,7 +346,7 @@ class _Signatures:
 
 
 @dataclass(frozen=True, eq=False)
-class _Seen:
+class _TrainingWords:
     """The words of a treebank, from which its lexicon is built."""
 
     words: Sequence[str]
@@ -340,21 +354,23 @@ class _Seen:
     counts: Ints
     tag_of: Ints
     rare_threshold: int
-    chain_of: Callable[[str], list[str]]
+    signatures_of: Callable[[str], list[str]]
 
     @cached_property
     def total(self) -> Doubles:
         return np.bincount(self.pairs[:, 1], self.counts, len(self.words)).astype(np.float64)
 
     @cached_property
-    def chains(self) -> Mapping[str, Sequence[str]]:
+    def signatures_by_word(self) -> Mapping[str, Sequence[str]]:
         """The signatures of every rare word."""
         rare = np.flatnonzero(self.total <= max(RARE_AT_MOST, self.rare_threshold))
-        return {word: self.chain_of(word) for word in map(self.words.__getitem__, rare.tolist())}
+        return {
+            word: self.signatures_of(word) for word in map(self.words.__getitem__, rare.tolist())
+        }
 
     def terminal(self, word: str, of_signature: Mapping[str, int]) -> int:
         """Return the terminal of a rare word: that of its finest signature."""
-        return next(of_signature[s] for s in self.chains[word] if s in of_signature)
+        return next(of_signature[s] for s in self.signatures_by_word[word] if s in of_signature)
 
     def signatures(self) -> _Signatures:
         """Collect the signatures of rare words, each interpolated with its next coarser one."""
@@ -369,7 +385,7 @@ class _Seen:
         rows: list[tuple[int, int]] = []
         for x in np.flatnonzero(helpful).tolist():
             coarser = -1
-            for signature in reversed(self.chains[self.words[x]]):
+            for signature in reversed(self.signatures_by_word[self.words[x]]):
                 if signature not in ids:
                     ids[signature] = len(ids)
                     backoff.append(coarser)
@@ -385,7 +401,7 @@ class _Seen:
         share = _interpolate(
             tokens, backoff, by_tag[helpful].sum(axis=0) + by_tag.sum(axis=0) / 1e3
         )
-        return _Signatures(tuple(ids), rare >= LEAST_OF_A_TERMINAL, share)
+        return _Signatures(tuple(ids), rare >= TERMINAL_AT_LEAST, share)
 
 
 def _interpolate(tokens: Doubles, backoff: Sequence[int], overall: Doubles) -> Doubles:
@@ -393,7 +409,9 @@ def _interpolate(tokens: Doubles, backoff: Sequence[int], overall: Doubles) -> D
     share = np.empty_like(tokens)
     for s, coarser in enumerate(backoff):
         below = share[coarser] if coarser >= 0 else overall / overall.sum()
-        share[s] = (tokens[s] + LEVEL_WORDS * below) / (tokens[s].sum() + LEVEL_WORDS)
+        share[s] = (tokens[s] + BACKOFF_PSEUDO_COUNT * below) / (
+            tokens[s].sum() + BACKOFF_PSEUDO_COUNT
+        )
     return share
 
 
@@ -406,15 +424,17 @@ class Emitter:
     def __init__(self, grammar: Grammar, lexicon: Lexicon, tagger: TagModel | None = None) -> None:
         self._grammar = grammar
         self._lexicon = lexicon
-        self._met: dict[tuple[str, str | None], tuple[Ints, Ints, Doubles]] = {}
-        self._in_context = None if tagger is None else _InContext(grammar, lexicon, tagger)
+        self._cache: dict[tuple[str, str | None], tuple[Ints, Ints, Doubles]] = {}
+        self._context_emitter = (
+            None if tagger is None else _ContextEmitter(grammar, lexicon, tagger)
+        )
 
     def __call__(
         self, tokens: Sequence[str], tags: Sequence[str | None] | None = None
     ) -> Emissions:
         """Return the emissions of these tokens. A tag that is not None restricts its token."""
-        if self._in_context is not None:
-            return self._in_context(tokens, tags)
+        if self._context_emitter is not None:
+            return self._context_emitter(tokens, tags)
         met = [self._of(*pair) for pair in zip(tokens, tags or [None] * len(tokens), strict=True)]
         start = np.zeros(len(met) + 1, np.int32)
         np.cumsum([len(symbols) for symbols, _, _ in met], out=start[1:])
@@ -426,20 +446,20 @@ class Emitter:
         )
 
     def _of(self, word: str, tag: str | None) -> tuple[Ints, Ints, Doubles]:
-        known = self._met.get((word, tag))
-        if known is not None:
-            return known
+        cached = self._cache.get((word, tag))
+        if cached is not None:
+            return cached
         symbols, weights, terminal = self._lexicon.candidates(word, tag)
         ids, any_word = self._grammar.entry_ids, len(self._lexicon.terminals) - 1
         entries = [ids.get((a, terminal), ids.get((a, any_word), -1)) for a in symbols.tolist()]
-        if len(self._met) >= CACHED_WORDS:
-            self._met.clear()
-        found = symbols, np.array(entries, np.int32), weights
-        self._met[word, tag] = found
-        return found
+        if len(self._cache) >= CACHED_WORDS:
+            self._cache.clear()
+        candidates = symbols, np.array(entries, np.int32), weights
+        self._cache[word, tag] = candidates
+        return candidates
 
 
-class _Counts(NamedTuple):
+class _LexiconArrays(NamedTuple):
     """Counts of a lexicon and entries of a grammar, named as in `Lexicon` and `Grammar`.
 
     any_entry[a] is the entry of symbol a over the class of all words, or -1.
@@ -458,8 +478,8 @@ class _Counts(NamedTuple):
     any_entry: Ints
 
 
-class _InContext:
-    """Computes emissions with a tag model, which looks at the words around each word."""
+class _ContextEmitter:
+    """Computes emissions with a tag model, which sees two words on either side of each word."""
 
     def __init__(self, grammar: Grammar, lexicon: Lexicon, tagger: TagModel) -> None:
         if lexicon.rare_threshold == 0 or tagger.tags != lexicon.tags:
@@ -471,11 +491,11 @@ class _InContext:
         self._lexicon = lexicon
         self._tagger = tagger
         self._scale = tagger.scale.astype(np.float32)
-        self._met: dict[str, bytes] = {}
+        self._cache: dict[str, bytes] = {}
         any_entry = np.full(grammar.n_symbols, -1, np.int32)
         any_words = slice(grammar.entry_start[-2], grammar.entry_start[-1])
         any_entry[grammar.entries[any_words, 0]] = np.arange(len(grammar.entries))[any_words]
-        self._counts = _Counts(
+        self._counts = _LexiconArrays(
             lexicon.word_start,
             lexicon.pair_symbol,
             lexicon.pair_count,
@@ -495,53 +515,61 @@ class _InContext:
             ids = self._lexicon.tag_ids
             given[:] = [ids.get(tag or "", -1) for tag in tags]
         words = np.frombuffer(b"".join(map(self._of, tokens)), np.int64)
-        words = words.reshape(len(tokens), _PLACES + self._tagger.width)
+        words = words.reshape(len(tokens), _N_FACTS + self._tagger.width)
         tagger = self._tagger
         return Emissions(
-            *_in_context(words, given, tagger.weight, self._scale, tagger.gamma, self._counts)
+            *_context_emissions(
+                words, given, tagger.weight, self._scale, tagger.gamma, self._counts
+            )
         )
 
     def _of(self, word: str) -> bytes:
-        """Pack what is known of a word into bytes: four places and its codes.
+        """Pack what the kernel needs of a word into bytes: four facts and its codes.
 
-        The places are the word or a known spelling of it (-1 for neither), how many occurrences
-        the spelling weighs as (0 for all it has), its signature, and its terminal.
+        The facts are x and the occurrences that `Lexicon.look_up` returns (-1 for no x), the word's
+        signature, and its terminal.
         """
-        known = self._met.get(word)
-        if known is not None:
-            return known
+        cached = self._cache.get(word)
+        if cached is not None:
+            return cached
         lexicon = self._lexicon
-        x, occurrences = lexicon.known(word)
+        x, occurrences = lexicon.look_up(word)
         signature = lexicon._signature(word)
         terminal = lexicon.signature_terminal[signature] if x is None else lexicon.word_terminal[x]
-        place = (-1 if x is None else x, int(occurrences), signature, terminal)
+        facts = (-1 if x is None else x, int(occurrences), signature, terminal)
         # What is only spelled in another way has the codes of the word that it stands for.
-        stands_for = word if x is None or occurrences == CASE_WORDS else lexicon.words[x]
-        found = np.array([*place, *self._tagger.codes(stands_for)], np.int64).tobytes()
-        if len(self._met) >= CACHED_WORDS:
-            self._met.clear()
-        self._met[word] = found
-        return found
+        stands_for = word if x is None or occurrences == CASE_WEIGHT else lexicon.words[x]
+        packed = np.array([*facts, *self._tagger.codes(stands_for)], np.int64).tobytes()
+        if len(self._cache) >= CACHED_WORDS:
+            self._cache.clear()
+        self._cache[word] = packed
+        return packed
 
 
-_PLACES = 4
-"""Numbers that say where a word is in the lexicon. Its codes follow them."""
+_N_FACTS = 4
+"""Facts about a word from the lexicon. Its codes follow them."""
 
 
 @compiled()
-def _in_context(
+def _context_emissions(
     words: Longs,
     given: Longs,
     weight: NDArray[np.int8],
     scale: Singles,
     gamma: float,
-    counts: _Counts,
+    counts: _LexiconArrays,
 ) -> Any:
     """Compute the emissions of a sentence, as `Lexicon.candidates` does for a word, in context.
 
-    given[i] is the tag that the caller gave word i, or -1.
+    Args:
+        words: a row of _N_FACTS facts and codes for every word (`_ContextEmitter._of`)
+        given: the tag that the caller gave each word, or -1
+        weight, scale, gamma: of the tag model
+
+    Returns:
+        The four arrays of `Emissions`
     """
-    score = scores(words[:, _PLACES:], weight, scale)
+    score = scores(words[:, _N_FACTS:], weight, scale)
     n, symbols, tags = len(words), len(counts.symbol_count), weight.shape[1]
     start, size = np.zeros(n + 1, np.int32), n * len(counts.preterminal)
     symbol, entry = np.empty(size, np.int32), np.empty(size, np.int32)
@@ -549,14 +577,18 @@ def _in_context(
     seen, of_tag, share = np.empty(symbols), np.empty(tags), np.empty(symbols)
     for i in range(n):
         x, terminal = words[i, 0], words[i, 3]
-        tokens = _count(x, words[i, 1], counts, seen, of_tag)
+        # p(t | x, neighbours), from the word's own counts, its signature and the tag model
+        tokens = _count_occurrences(x, words[i, 1], counts, seen, of_tag)
         tag_share = _tag_share(score[i], of_tag, counts.share[words[i, 2]], gamma, given[i])
+        # p(a | x) = p(t | x) (count(x, a) + c p(a | t)) / (count(x, t) + c)
         best = 0.0
         for a in counts.preterminal:
             t = counts.tag_of[a]
-            chains = seen[a] + CHAIN_WORDS * counts.chain_share[a]
-            share[a] = tag_share[t] * chains / (of_tag[t] + CHAIN_WORDS)
+            chains = seen[a] + CHAIN_PSEUDO_COUNT * counts.chain_share[a]
+            share[a] = tag_share[t] * chains / (of_tag[t] + CHAIN_PSEUDO_COUNT)
             best = max(best, share[a])
+        # emit likely preterminals with weight p(a | x) p(x) / p(a), by the word's own entry if the
+        # grammar has it, otherwise by that of any word; both are sorted by preterminal
         least = LEAST_SHARE * best if given[i] < 0 else 0.0
         e, end = counts.entry_start[terminal], counts.entry_start[terminal + 1]
         for a in counts.preterminal:
@@ -566,15 +598,19 @@ def _in_context(
                 e += 1
             own = e < end and counts.entry_symbol[e] == a
             symbol[emitted], entry[emitted] = a, e if own else counts.any_entry[a]
-            weights[emitted] = share[a] * max(tokens, UNSEEN_WORDS) / counts.symbol_count[a]
+            weights[emitted] = share[a] * max(tokens, UNKNOWN_PSEUDO_COUNT) / counts.symbol_count[a]
             emitted += 1
         start[i + 1] = emitted
     return start, symbol[:emitted].copy(), entry[:emitted].copy(), weights[:emitted].copy()
 
 
 @compiled(helper=True, inline="always")
-def _count(x: int, occurrences: int, counts: _Counts, seen: Doubles, of_tag: Doubles) -> Any:
-    """Count the word's occurrences in all, under every symbol, and with every tag."""
+def _count_occurrences(
+    x: int, occurrences: int, counts: _LexiconArrays, seen: Doubles, of_tag: Doubles
+) -> Any:
+    """Write the word's counts under every symbol to `seen`, and with every tag to `of_tag`; return
+    their sum. The counts of another spelling are scaled down to the occurrences it weighs as.
+    """
     seen[:] = 0.0
     of_tag[:] = 0.0
     if x < 0:
@@ -583,12 +619,12 @@ def _count(x: int, occurrences: int, counts: _Counts, seen: Doubles, of_tag: Dou
     tokens = 0.0
     for pair in pairs:
         tokens += counts.pair_count[pair]
-    trust = min(1.0, occurrences / tokens) if occurrences else 1.0
+    weight = min(1.0, occurrences / tokens) if occurrences else 1.0
     for pair in pairs:
         a = counts.pair_symbol[pair]
-        seen[a] = trust * counts.pair_count[pair]
+        seen[a] = weight * counts.pair_count[pair]
         of_tag[counts.tag_of[a]] += seen[a]
-    return trust * tokens
+    return weight * tokens
 
 
 @compiled(helper=True, inline="always")
@@ -600,16 +636,18 @@ def _tag_share(
     if given >= 0:
         share[given] = 1.0
         return share
-    largest, all_alone, total = -np.inf, 0.0, 0.0
+    # log of p(t | x, neighbours)^g p(t | x)^(1 − g), up to a constant
+    largest, all_own, total = -np.inf, 0.0, 0.0
     for t in range(len(share)):
-        alone = of_tag[t] + SIGNATURE_WORDS * signature_share[t]
-        all_alone += alone
-        share[t] = gamma * score[t] + (1.0 - gamma) * np.log(alone)
+        own = of_tag[t] + SIGNATURE_PSEUDO_COUNT * signature_share[t]
+        all_own += own
+        share[t] = gamma * score[t] + (1.0 - gamma) * np.log(own)
         largest = max(largest, share[t])
+    # normalised, and mixed with ε p(t | x)
     for t in range(len(share)):
         share[t] = np.exp(share[t] - largest)
         total += share[t]
     for t in range(len(share)):
-        alone = of_tag[t] + SIGNATURE_WORDS * signature_share[t]
-        share[t] = (1.0 - ALONE) * share[t] / total + ALONE * alone / all_alone
+        own = of_tag[t] + SIGNATURE_PSEUDO_COUNT * signature_share[t]
+        share[t] = (1.0 - LEXICON_SHARE) * share[t] / total + LEXICON_SHARE * own / all_own
     return share

@@ -10,17 +10,17 @@ import string
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-CASE_WORDS = 1.0
+CASE_WEIGHT = 1.0
 """How many occurrences of an unknown word its other spelling in case weighs as."""
-SPELLING_WORDS = 10.0
+RESPELLING_WEIGHT = 10.0
 """The same of a spelling that only the word itself has, `soooo` or `thx`."""
-MISTAKE_WORDS = 1.0
+MISSPELLING_WEIGHT = 1.0
 """The same of a frequent word that is one mistake away."""
-FREQUENT_WORDS = 20
+FREQUENT_AT_LEAST = 20
 """Occurrences of a word that others are taken for misspellings of."""
-LONG_ENOUGH = 5
+LEAST_LETTERS = 5
 """Letters of a word that may be a misspelling: of shorter ones, too many are one letter apart."""
-TOO_LONG = 40
+LETTERS_LIMIT = 40
 """Letters of a word that is no misspelling: the words one mistake away from n letters have 53 n² in
 all, and who sends 100,000 letters without a blank must not keep a thread for hours."""
 
@@ -67,7 +67,7 @@ _RUN = re.compile(r"(\w)\1{2,}")
 
 
 @dataclass(frozen=True)
-class Known:
+class Spelling:
     """A known word, and how many occurrences of the unknown one its counts weigh as."""
 
     word: str
@@ -78,23 +78,23 @@ Count = Callable[[str], int]
 """How often a word was seen, 0 if never."""
 
 
-def other_case(word: str, count: Count) -> Known | None:
+def other_case(word: str, count: Count) -> Spelling | None:
     """Return the word in lower case or capitalized, whichever is known."""
     for other in (word.lower(), word.capitalize()):
         if count(other):
-            return Known(other, CASE_WORDS)
+            return Spelling(other, CASE_WEIGHT)
     return None
 
 
-def english(word: str, count: Count) -> Known | None:
+def english(word: str, count: Count) -> Spelling | None:
     """Find the known word that an English word stands for, if there is one."""
     return other_case(word, count) or _respelled(word.lower(), count) or _mistaken(word, count)
 
 
-def _respelled(lower: str, count: Count) -> Known | None:
+def _respelled(lower: str, count: Count) -> Spelling | None:
     for other in _respellings(lower):
         if other != lower and count(other):
-            return Known(other, SPELLING_WORDS)
+            return Spelling(other, RESPELLING_WEIGHT)
     return None
 
 
@@ -110,13 +110,13 @@ def _respellings(lower: str) -> Iterator[str]:
             yield f"{word[:-1]}g"
 
 
-def _mistaken(word: str, count: Count) -> Known | None:
-    if not LONG_ENOUGH <= len(word) < TOO_LONG or not (word.isascii() and word.isalpha()):
+def _mistaken(word: str, count: Count) -> Spelling | None:
+    if not LEAST_LETTERS <= len(word) < LETTERS_LIMIT or not (word.isascii() and word.isalpha()):
         return None
     if word != word.lower():
         return None
     most, best = max(((count(other), other) for other in _one_mistake(word)), default=(0, ""))
-    return Known(best, MISTAKE_WORDS) if most >= FREQUENT_WORDS else None
+    return Spelling(best, MISSPELLING_WEIGHT) if most >= FREQUENT_AT_LEAST else None
 
 
 def _one_mistake(word: str) -> Iterator[str]:
@@ -134,7 +134,7 @@ def _one_mistake(word: str) -> Iterator[str]:
             yield before + after[1] + after[0] + after[2:]
 
 
-SPELLINGS: Mapping[str, Callable[[str, Count], Known | None]] = {
+SPELLINGS: Mapping[str, Callable[[str, Count], Spelling | None]] = {
     "english": english,
     "neutral": other_case,
 }

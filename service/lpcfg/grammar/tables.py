@@ -354,9 +354,9 @@ def _check_numbers(name: str, numbers: Floats, size: int) -> None:
             "publish the model again"
         )
     if not np.isfinite(numbers).all():
-        at = int(np.flatnonzero(~np.isfinite(numbers))[0])
+        place = int(np.flatnonzero(~np.isfinite(numbers))[0])
         raise GrammarError(
-            f"expected finite numbers in `{name}`, got {numbers[at]} at {at}: train again"
+            f"expected finite numbers in `{name}`, got {numbers[place]} at {place}: train again"
         )
 
 

@@ -97,8 +97,8 @@ def codes(word: str, frequent: bool) -> list[int]:
 
 def class_code(word: str, classes: Mapping[str, int]) -> int:
     """Compute the code of a word's class, 0 for a word without."""
-    found = classes.get(_DIGIT.sub("0", word.lower()))
-    return 0 if found is None else zlib.crc32(f"c {found}".encode())
+    number = classes.get(_DIGIT.sub("0", word.lower()))
+    return 0 if number is None else zlib.crc32(f"c {number}".encode())
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,8 +150,8 @@ class TagModel:
 
     def codes(self, word: str) -> list[int]:
         """Return the codes of a word, with that of its class if the model has classes."""
-        found = codes(word, word in self.frequent)
-        return [*found, class_code(word, self.classes)] if self.classes else found
+        result = codes(word, word in self.frequent)
+        return [*result, class_code(word, self.classes)] if self.classes else result
 
     def log_shares(self, words: Sequence[str]) -> Doubles:
         """Compute log p(t | x, neighbours): one row for every word of a sentence."""
@@ -173,16 +173,19 @@ def templates_of(coded: Longs) -> int:
 
 @compiled(helper=True, borrows=True)
 def feature_rows(coded: Longs, i: int, rows: int, out: Longs) -> None:
-    """Write the rows of word i's features to `out`. `rows` is their number, a power of two."""
+    """Write the rows of word i's features to `out`: row_k = hash(first code, second code, k).
+
+    `rows` is the number of rows of W, a power of two.
+    """
     for k in range(len(out)):
-        one, other = 0, 0
-        at, code = i + TEMPLATES[k, 0], TEMPLATES[k, 1]
-        if code >= 0 and 0 <= at < len(coded):
-            one = coded[at, code]
-        at, code = i + TEMPLATES[k, 2], TEMPLATES[k, 3]
-        if code >= 0 and 0 <= at < len(coded):
-            other = coded[at, code]
-        x = (one * 0x9E3779B1 + other * 0x85EBCA77 + k * 0xC2B2AE3D) & _HASHED
+        first, second = 0, 0
+        word, code = i + TEMPLATES[k, 0], TEMPLATES[k, 1]
+        if code >= 0 and 0 <= word < len(coded):
+            first = coded[word, code]
+        word, code = i + TEMPLATES[k, 2], TEMPLATES[k, 3]
+        if code >= 0 and 0 <= word < len(coded):
+            second = coded[word, code]
+        x = (first * 0x9E3779B1 + second * 0x85EBCA77 + k * 0xC2B2AE3D) & _HASHED
         x ^= x >> 17
         x = (x * 0x9E3779B1) & _HASHED
         x ^= x >> 15
@@ -201,19 +204,21 @@ def scores(coded: Longs, weight: NDArray[np.int8], scale: Singles) -> Any:
 def _add_weights(
     coded: Longs, weight: NDArray[np.int8], scale: Singles, rows: Longs, result: Singles
 ) -> None:
-    """Add the weights of every word's features to its row of the result.
+    """Add the weights of every word's features to its row of the result: Σ_k W[row_k, t].
 
     Weights lie anywhere in megabytes. So those of one word are asked for while those of the word
     before are added; `rows` has room for the features of both.
     """
     tags = weight.shape[1]
     for i in range(len(coded) + 1):
+        # ask for the weights of word i
         if i < len(coded):
             feature_rows(coded, i, len(weight), rows[i % 2])
             for r in rows[i % 2]:
                 ask_for(scale, r)
                 ask_for(weight, r * tags)
                 ask_for(weight, r * tags + tags - 1)
+        # add those of word i − 1, which have come by now
         if i > 0:
             for r in rows[(i - 1) % 2]:
                 step = scale[r]

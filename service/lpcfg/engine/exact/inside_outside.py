@@ -74,7 +74,7 @@ def _owner(sizes: Any) -> Matrix:
 
 
 @dataclass(frozen=True, eq=False)
-class Chart:
+class InsideChart:
     """Inside vectors of every span, and their products with the left and right sides of all terms.
 
     Lists are indexed by width; index 0 is empty.
@@ -101,15 +101,18 @@ class Chart:
         return self.total.entry(0, 0)
 
 
-def inside(tables: Tables, emissions: Emissions) -> Chart:
+def inside(tables: Tables, emissions: Emissions) -> InsideChart:
     """Compute the inside vectors of every span (figure 5).
 
     α^{a,i,j} = Σ_k Σ_{a→b c} C^{a→b c}(α^{b,i,k}, α^{c,k,j}), and c∞ over single words.
+
+    Raises:
+        InputError: for a sentence without words
     """
     if emissions.length == 0:
         raise InputError("expected a sentence of at least one word, got none: leave it out")
     flat = FlatTables.of(tables)
-    chart = Chart(flat, emissions, *([Scaled.zeros(0, 0)] for _ in range(3)))
+    chart = InsideChart(flat, emissions, *([Scaled.zeros(0, 0)] for _ in range(3)))
     for width in range(1, emissions.length + 1):
         alpha = _emitted(chart) if width == 1 else _combined(chart, width) @ flat.parent
         chart.alpha.append(alpha)
@@ -118,7 +121,7 @@ def inside(tables: Tables, emissions: Emissions) -> Chart:
     return chart
 
 
-def _emitted(chart: Chart) -> Scaled:
+def _emitted(chart: InsideChart) -> Scaled:
     """Compute α over single words: weight · c∞ of every candidate."""
     tables, emissions = chart.flat.tables, chart.emissions
     alpha = np.zeros((emissions.length, tables.root_offset[-1]))
@@ -136,7 +139,7 @@ def _candidates(emissions: Emissions) -> Iterator[tuple[int, int]]:
             yield position, candidate
 
 
-def _combined(chart: Chart, width: int) -> Scaled:
+def _combined(chart: InsideChart, width: int) -> Scaled:
     """Compute Σ_k ℓ[i, k] ∘ r[k, j] for every span [i, j) of a width."""
     rows = chart.length - width + 1
     total = Scaled.zeros(rows, chart.flat.left.shape[0])
@@ -151,17 +154,17 @@ def _roots(flat: FlatTables) -> Doubles:
 
 
 @dataclass(frozen=True, eq=False)
-class Marginals:
+class ExactMarginals:
     """Inside and outside vectors of every span, and every marginal of a sentence.
 
     `spans`, `rules` and `words` return posteriors μ/p(x). They are signed and never clipped, and
     zero where p(x) is zero; dividing by p(x) cancels a sign that the whole chart shares. `span` and
-    `rule` return raw μ. `beta` and `up` are indexed by width, as in `Chart`.
+    `rule` return raw μ. `beta` and `parent` are indexed by width, as in `InsideChart`.
     """
 
-    chart: Chart
+    chart: InsideChart
     beta: list[Scaled]
-    up: list[Scaled]
+    parent: list[Scaled]
 
     @property
     def probability(self) -> SignedLog:
@@ -204,34 +207,34 @@ class Marginals:
     def _rules(self, width: int, split: int) -> Scaled:
         left = self.chart.left[split][: self.chart.length - width + 1]
         right = self.chart.right[width - split][split:]
-        mu: Scaled = (self.up[width] * left * right) @ self.chart.flat.of_rule
+        mu: Scaled = (self.parent[width] * left * right) @ self.chart.flat.of_rule
         return mu
 
 
-def outside(chart: Chart) -> Marginals:
+def outside(chart: InsideChart) -> ExactMarginals:
     """Compute the outside vectors of every span (figure 5), from the widest to single words.
 
     β^{a,0,n} = c¹_a at the root. Below it, β of a left child is C_(1,3)(β of its parent, α of its
     sibling), and β of a right child uses C_(1,2); both are summed over parents and siblings.
     """
     beta = [Scaled.zeros(0, 0) for _ in range(chart.length + 1)]
-    marginals = Marginals(chart, beta, list(beta))
+    marginals = ExactMarginals(chart, beta, list(beta))
     for width in range(chart.length, 0, -1):
         if width == chart.length:
             beta[width] = Scaled.normal(_roots(chart.flat).T, np.zeros(1, np.int64))
         else:
             beta[width] = _from_above(marginals, width)
-        marginals.up[width] = beta[width] @ chart.flat.parent.T
+        marginals.parent[width] = beta[width] @ chart.flat.parent.T
     return marginals
 
 
-def _from_above(marginals: Marginals, width: int) -> Scaled:
+def _from_above(marginals: ExactMarginals, width: int) -> Scaled:
     """Compute β of spans [i, j) of one width, from siblings [j, k) to the right and [k, i) left."""
     chart = marginals.chart
     rows = chart.length - width + 1
     as_left, as_right = (Scaled.zeros(rows, chart.flat.left.shape[0]) for _ in range(2))
     for sibling in range(1, rows):
-        above = marginals.up[width + sibling]
+        above = marginals.parent[width + sibling]
         as_left[: rows - sibling].add(above * chart.right[sibling][width:])
         as_right[sibling:].add(above * chart.left[sibling][: rows - sibling])
     beta = as_left @ chart.flat.left
@@ -240,7 +243,7 @@ def _from_above(marginals: Marginals, width: int) -> Scaled:
 
 
 @dataclass(frozen=True)
-class Missing:
+class Gap:
     """A gap in the grammar: a missing rule `S → NP VP`, word `NN → dog` or root `NP`."""
 
     kind: Literal["rule", "word", "root"]
@@ -250,29 +253,32 @@ class Missing:
 
 
 @dataclass(frozen=True)
-class TreeProbability:
+class ExactTreeProbability:
     """p(tree), and everything missing if the grammar cannot build the tree."""
 
     probability: SignedLog
-    missing: tuple[Missing, ...] = ()
+    missing: tuple[Gap, ...] = ()
 
 
-def tree_probability(tables: Tables, tree: Tree, emissions: Emissions) -> TreeProbability:
+def tree_probability(tables: Tables, tree: Tree, emissions: Emissions) -> ExactTreeProbability:
     """Compute p(tree) of an s-tree whose labels are the grammar's symbols (figure 4).
 
     f_i = c∞ at preterminals, C(f_left, f_right) above them; p(tree) = f_root · c¹.
+
+    Raises:
+        InputError: for a node with one child or more than two, or a tree over other words
     """
-    missing: list[Missing] = []
-    done: list[_Node] = []  # a stack of finished nodes, the leftmost on top
+    missing: list[Gap] = []
+    finished: list[_FinishedNode] = []  # a stack of finished nodes, the leftmost on top
     position = emissions.length
     for node in reversed(list(tree.nodes())):
         if node.is_leaf:
             position -= 1
             if position < 0:
                 break
-            done.append(_leaf(tables, node, position, emissions, missing))
+            finished.append(_leaf(tables, node, position, emissions, missing))
         elif len(node.children) == 2:
-            done.append(_inner(tables, node.label, done.pop(), done.pop(), missing))
+            finished.append(_inner(tables, node.label, finished.pop(), finished.pop(), missing))
         else:
             raise InputError(
                 f"expected an s-tree, with two children under {node.label!r}, "
@@ -283,11 +289,11 @@ def tree_probability(tables: Tables, tree: Tree, emissions: Emissions) -> TreePr
             f"expected a tree over {emissions.length} words, got {len(tree.leaves())}: "
             "give the tree's own words"
         )
-    return _rooted(tables, done.pop(), missing)
+    return _rooted(tables, finished.pop(), missing)
 
 
 @dataclass(frozen=True, eq=False)
-class _Node:
+class _FinishedNode:
     """A finished node: its name (a symbol, if the grammar has it), span and vector f."""
 
     name: str
@@ -300,8 +306,8 @@ _NOTHING = Scaled.zeros(1, 0)
 
 
 def _leaf(
-    tables: Tables, leaf: Tree, position: int, emissions: Emissions, missing: list[Missing]
-) -> _Node:
+    tables: Tables, leaf: Tree, position: int, emissions: Emissions, missing: list[Gap]
+) -> _FinishedNode:
     a = tables.grammar.symbol_ids.get(leaf.label, -1)
     candidates = range(emissions.start[position], emissions.start[position + 1])
     vectors = [
@@ -313,29 +319,31 @@ def _leaf(
     if vectors:
         f = Scaled.normal(np.sum(vectors, axis=0)[None, :], np.zeros(1, np.int64))
     else:
-        missing.append(Missing("word", f"{leaf.label} → {leaf.word}", position, position + 1))
-    return _Node(leaf.label, position, position + 1, f)
+        missing.append(Gap("word", f"{leaf.label} → {leaf.word}", position, position + 1))
+    return _FinishedNode(leaf.label, position, position + 1, f)
 
 
-def _inner(tables: Tables, name: str, left: _Node, right: _Node, missing: list[Missing]) -> _Node:
+def _inner(
+    tables: Tables, name: str, left: _FinishedNode, right: _FinishedNode, missing: list[Gap]
+) -> _FinishedNode:
     ids = tables.grammar.symbol_ids
     key = (ids.get(name, -1), ids.get(left.name, -1), ids.get(right.name, -1))
     r = tables.grammar.rule_ids.get(key)
     f = _NOTHING
     if r is None:
         rule = f"{name} → {left.name} {right.name}"
-        missing.append(Missing("rule", rule, left.start, right.end))
+        missing.append(Gap("rule", rule, left.start, right.end))
     elif not missing:
         parent_side, left_side, right_side = tables.rule(r)
         f = ((left.f @ left_side.T) * (right.f @ right_side.T)) @ parent_side
-    return _Node(name, left.start, right.end, f)
+    return _FinishedNode(name, left.start, right.end, f)
 
 
-def _rooted(tables: Tables, root: _Node, missing: list[Missing]) -> TreeProbability:
+def _rooted(tables: Tables, root: _FinishedNode, missing: list[Gap]) -> ExactTreeProbability:
     a = tables.grammar.symbol_ids.get(root.name, -1)
     if a >= 0 and not tables.root_vector(a).any():
-        missing.append(Missing("root", root.name, root.start, root.end))
+        missing.append(Gap("root", root.name, root.start, root.end))
     if missing:
-        return TreeProbability(SignedLog.of(0.0), tuple(reversed(missing)))
+        return ExactTreeProbability(SignedLog.of(0.0), tuple(reversed(missing)))
     total = root.f @ np.asarray(tables.root_vector(a), np.float64)[:, None]
-    return TreeProbability(total.entry(0, 0))
+    return ExactTreeProbability(total.entry(0, 0))

@@ -5,7 +5,7 @@ Trees that `lpcfg sample` drew can so be held against a model that was learned f
 
 import numpy as np
 
-from lpcfg.engine.exact.inside_outside import Missing, inside
+from lpcfg.engine.exact.inside_outside import Gap, inside
 from lpcfg.engine.exact.inside_outside import tree_probability as exact_probability
 from lpcfg.grammar.tables import Emissions, Grammar, Tables
 from lpcfg.kinds.constituency.results import TreeProbability
@@ -37,7 +37,7 @@ def _emissions(grammar: Grammar, words: list[str]) -> Emissions:
     )
 
 
-def _reason(missing: tuple[Missing, ...]) -> str:
+def _reason(missing: tuple[Gap, ...]) -> str:
     told = ", ".join(
         f"`{one.name}` as a root" if one.kind == "root" else f"`{one.name}`" for one in missing
     )
