@@ -9,7 +9,7 @@ from unittest.mock import Mock
 import pytest
 
 from lpcfg.engine.pruned.coarse import Pruned, Thresholds
-from lpcfg.engine.warmup import SecondProcess, emitted, two_words
+from lpcfg.engine.warmup import BackgroundCompiler, emitted, two_words
 from lpcfg.kinds.constituency.predict import Parser
 from lpcfg.training.config import TrainingConfig, member
 from lpcfg.training.pipeline import train
@@ -59,7 +59,7 @@ def test_two_words_make_a_chart_of_one_tree() -> None:
     assert chart.symbol.tolist() == [left, right, parent]
     assert grammar.entries[chart.entry[:2], 0].tolist() == [left, right]
     coarse, given = Parser(model)._own.coarse, emitted(found)
-    words, _, _, exponent = coarse.look_around(given)
+    words, _, _, exponent = coarse.merit_factors(given)
     assert words.symbol.tolist() == [left, right]
     assert isinstance(coarse.pruned(chart, Thresholds(), 2, exponent), Pruned)
 
@@ -75,23 +75,23 @@ def die() -> None:
     os._exit(1)
 
 
-def test_a_second_process_that_dies_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_that_dies_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("lpcfg.engine.warmup.cores", lambda: 2)
-    second = SecondProcess()
+    second = BackgroundCompiler()
     second.begin(die)
-    assert second.process is not None
+    assert second.is_running
     second.wait()
-    assert second.process is None
+    assert not second.is_running
 
 
 def test_a_process_that_cannot_start_is_done_without(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("lpcfg.engine.warmup.cores", lambda: 2)
     start = Mock(side_effect=BlockingIOError(11, "Resource temporarily unavailable"))
-    monkeypatch.setattr("lpcfg.base.processes.WithoutMain.Process.start", start)
-    second = SecondProcess()
+    monkeypatch.setattr("lpcfg.base.executors.WithoutMain.Process.start", start)
+    second = BackgroundCompiler()
     second.begin(die)
+    assert not second.is_running
     second.wait()
-    assert second.process is None
 
 
 @pytest.mark.parametrize("why", ["one core", "a worker"])
@@ -99,6 +99,6 @@ def test_one_core_and_workers_compile_alone(why: str, monkeypatch: pytest.Monkey
     monkeypatch.setattr("lpcfg.engine.warmup.cores", lambda: 1 if why == "one core" else 2)
     if why == "a worker":
         monkeypatch.setattr("multiprocessing.parent_process", lambda: object())
-    second = SecondProcess()
+    second = BackgroundCompiler()
     second.begin(die)
-    assert second.process is None
+    assert not second.is_running

@@ -67,7 +67,7 @@ def test_a_first_start_compiles_dependencies_in_another_process(
         for do in compiled._to_do:
             do()
 
-    monkeypatch.setattr(served, "SecondProcess", lambda: beside)
+    monkeypatch.setattr(served, "BackgroundCompiler", lambda: beside)
     monkeypatch.setattr(served, "_warm", compile_one)
     models = Models(["small"], str(store), "dep")
     asyncio.run(models.load())

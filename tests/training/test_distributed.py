@@ -13,12 +13,15 @@ from typing import Any
 import pytest
 from distributed import KilledWorker, LocalCluster, Worker, WorkerPlugin
 
-from lpcfg.base.errors import TrainingError
+from lpcfg.base import executors
+from lpcfg.base.errors import TrainingError, WorkerError
+from lpcfg.base.executors import Dask
 from lpcfg.cli import main
 from lpcfg.kinds.constituency.model import Model, to_bundle
-from lpcfg.training import distributed as crew
+from lpcfg.training import distributed
 from lpcfg.training.config import TrainingConfig, member
 from lpcfg.training.data import shards
+from lpcfg.training.estimators import spectral
 from lpcfg.training.pipeline import train
 from tests.small_models import SMALL
 
@@ -113,8 +116,8 @@ def test_workers_that_are_killed_change_nothing(tmp_path: Path) -> None:
     with LocalCluster(
         n_workers=4, threads_per_worker=1, processes=True, dashboard_address=":0"
     ) as cluster:
-        with crew.connected(cluster.scheduler_address) as client:
-            client.register_plugin(KillsSome(tmp_path, KINDS))
+        with Dask(cluster.scheduler_address) as executor:
+            executor.client.register_plugin(KillsSome(tmp_path, KINDS))
         there, _ = train(SMALL, CONFIG, scheduler=cluster.scheduler_address)
     assert {path.name for path in tmp_path.iterdir()} == set(KINDS)
     assert stored(there) == stored(here)
@@ -123,10 +126,10 @@ def test_workers_that_are_killed_change_nothing(tmp_path: Path) -> None:
 def test_an_error_on_a_worker_is_the_error_of_training(
     threads: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(*_: object) -> crew.Learned:
+    def refuse(*_: object) -> distributed.Learned:
         raise TrainingError("expected trees of this kind, got others: use others")
 
-    monkeypatch.setattr(crew, "learn", refuse)
+    monkeypatch.setattr(distributed, "learn", refuse)
     with pytest.raises(TrainingError, match=r"^expected trees of this kind, got others"):
         train(SMALL, CONFIG, scheduler=threads)
 
@@ -134,35 +137,34 @@ def test_an_error_on_a_worker_is_the_error_of_training(
 def test_a_member_that_kills_every_worker_is_an_error(
     threads: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def die(*_: object) -> crew.Learned:
-        raise KilledWorker("_learn", SimpleNamespace(address="tcp://worker"), 3)
+    def die(*_: object) -> None:
+        raise KilledWorker("_counted", SimpleNamespace(address="tcp://worker"), 3)
 
-    monkeypatch.setattr(crew, "learn", die)
-    with pytest.raises(TrainingError, match=r"expected workers that live until .* \(memory\?\)"):
+    monkeypatch.setattr(spectral, "_counted", die)
+    with pytest.raises(WorkerError, match=r"expected workers that live until .* \(memory\?\)"):
         train(SMALL, CONFIG, scheduler=threads)
 
 
 def test_an_invalid_address_is_refused_at_once(capfd: pytest.CaptureFixture[str]) -> None:
     with (
-        pytest.raises(TrainingError, match="expected a scheduler at nonsense, got: missing port"),
-        crew.connected("nonsense"),
+        pytest.raises(WorkerError, match="expected a scheduler at nonsense, got: missing port"),
     ):
-        pass
+        Dask("nonsense")
     gc.collect()  # a client that was never connected would complain as it goes
     assert capfd.readouterr().err == ""
 
 
 def test_an_absent_scheduler_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(crew, "PATIENCE", 0.2)
-    with pytest.raises(TrainingError, match=r"expected a scheduler at tcp://127\.0\.0\.1:9, got"):
+    monkeypatch.setattr(executors, "PATIENCE", 0.2)
+    with pytest.raises(WorkerError, match=r"expected a scheduler at tcp://127\.0\.0\.1:9, got"):
         train(SMALL, CONFIG, scheduler="tcp://127.0.0.1:9")
 
 
 def test_a_scheduler_without_workers_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(crew, "PATIENCE", 0.2)
+    monkeypatch.setattr(executors, "PATIENCE", 0.2)
     with (
         LocalCluster(n_workers=0, processes=False, dashboard_address=":0") as cluster,
-        pytest.raises(TrainingError, match=r"expected a worker of the scheduler at .*, got"),
+        pytest.raises(WorkerError, match=r"expected a worker of the scheduler at .*, got"),
     ):
         train(SMALL, CONFIG, scheduler=cluster.scheduler_address)
 
@@ -171,7 +173,7 @@ def test_without_the_package_the_error_says_what_to_install(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setitem(sys.modules, "distributed", None)
-    with pytest.raises(TrainingError, match=r"pip install 'lpcfg\[distributed\]'"):
+    with pytest.raises(WorkerError, match=r"pip install 'lpcfg\[distributed\]'"):
         train(SMALL, CONFIG, scheduler="tcp://127.0.0.1:9")
 
 

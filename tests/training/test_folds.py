@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from lpcfg.base import executors
 from lpcfg.base.errors import TrainingError
 from lpcfg.engine.rescoring.layer import Layer
 from lpcfg.grammar.tables import Tables
@@ -18,7 +19,6 @@ from lpcfg.kinds.constituency.model import Model
 from lpcfg.kinds.constituency.predict import Parser
 from lpcfg.kinds.constituency.readout import constituents_of
 from lpcfg.kinds.sentences import Sentence
-from lpcfg.training import helpers
 from lpcfg.training.config import TrainingConfig, member
 from lpcfg.training.data.folds import FEWEST, LAG, HeldOut, Parsed, held_out, restored, spread
 from lpcfg.training.data.treebank import Forest, forest_of, part_of, read_forest, strees_of
@@ -223,8 +223,8 @@ def test_members_finally_learn_from_all_trees_if_many_are_held_out(
     assert names.count("grammar and lexicon") == names.count("all trees grammar and lexicon") == 1
     assert model.tagger is not None
     # a thread or, where there is more text, a process learns from the others beside this one
-    for enough in (helpers.ENOUGH, 1):
-        monkeypatch.setattr(helpers, "ENOUGH", enough)
+    for enough in (executors.ENOUGH, 1):
+        monkeypatch.setattr(executors, "ENOUGH", enough)
         again, same_report = train(tmp_path / "bank.mrg", COUNTS, workers=2)
         assert sorted(stage.name for stage in same_report.stages) == sorted(names)
         assert same_report.held_out == report.held_out

@@ -12,13 +12,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from lpcfg.base import executors
 from lpcfg.base.errors import StoreError, TrainingError, TreebankError
 from lpcfg.kinds.constituency.brackets import evaluate
 from lpcfg.kinds.constituency.model import Model, from_bundle, to_bundle
 from lpcfg.kinds.constituency.predict import Parser
 from lpcfg.kinds.sentences import Sentence
 from lpcfg.store.versions import list_models, load
-from lpcfg.training import helpers
 from lpcfg.training.config import Member, TrainingConfig, config_of, member
 from lpcfg.training.data import treebank
 from lpcfg.training.data.treebank import read_forest
@@ -68,7 +68,7 @@ def test_the_model_does_not_depend_on_the_number_of_workers(
 ) -> None:
     alone, report = train(SMALL, COUNTS)
     monkeypatch.setattr(treebank, "_PIECE", 1 << 10)
-    monkeypatch.setattr(helpers, "ENOUGH", 1)
+    monkeypatch.setattr(executors, "ENOUGH", 1)
     together, same_report = train(SMALL, COUNTS, workers=workers)
     assert tensors(together) == tensors(alone)
     assert same_report.treebank == report.treebank
@@ -93,9 +93,9 @@ def test_the_report_says_what_was_learned_from_what() -> None:
 @pytest.mark.parametrize("exact", [False, True])
 def test_scores_on_dev_are_those_of_the_model_as_it_is_stored(tmp_path: Path, exact: bool) -> None:
     config = TrainingConfig(exact=exact, members=(member("spectral", states=4),))
-    with helpers.Helpers(2) as beside:
+    with executors.Pool(2) as beside:
         _, report = train_and_publish(
-            SMALL, config, store=tmp_path, name="small", dev=SMALL, helpers=beside
+            SMALL, config, store=tmp_path, name="small", dev=SMALL, pool=beside
         )
     assert report.dev is not None
     parser = Parser.load("small", tmp_path)

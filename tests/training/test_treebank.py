@@ -11,11 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lpcfg.base import executors
 from lpcfg.base.errors import InputError, TrainingError, TreebankError
+from lpcfg.base.executors import Pool
 from lpcfg.grammar.lexicon import ANY
 from lpcfg.grammar.tables import Grammar
 from lpcfg.text.tokenize import penn_forms
-from lpcfg.training import helpers
 from lpcfg.training.data import treebank
 from lpcfg.training.data.treebank import (
     Forest,
@@ -28,7 +29,6 @@ from lpcfg.training.data.treebank import (
     strees_of,
     unmarked,
 )
-from lpcfg.training.helpers import Helpers
 from lpcfg.trees.binarize import LEAF_MARK, SIBLING_MARK, binarize, restore, split_chain
 from lpcfg.trees.brackets import read
 from lpcfg.trees.normalize import normalize
@@ -157,10 +157,10 @@ def test_the_forest_does_not_depend_on_the_number_of_workers(
     source = treebanks / "gum" / "dev.mrg"
     whole = read_forest(source, horizontal=1)
     monkeypatch.setattr(treebank, "_PIECE", 1 << 15)
-    monkeypatch.setattr(helpers, "ENOUGH", 1)
+    monkeypatch.setattr(executors, "ENOUGH", 1)
     for workers in (1, 2, 3):
-        with Helpers(workers) as beside:
-            pieces = read_forest(source, horizontal=1, helpers=beside)
+        with Pool(workers) as beside:
+            pieces = read_forest(source, horizontal=1, pool=beside)
         assert contents(pieces) == contents(whole)
 
 
@@ -189,11 +189,11 @@ def test_an_error_in_a_later_piece_names_its_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workers: int, bad: str, problem: str
 ) -> None:
     monkeypatch.setattr(treebank, "_PIECE", 64)
-    monkeypatch.setattr(helpers, "ENOUGH", 1)
+    monkeypatch.setattr(executors, "ENOUGH", 1)
     good = "(S (A a) (B b))\n" * 40
     (tmp_path / "bank.mrg").write_text(good + bad + "\n" + good)
-    with Helpers(workers) as beside, pytest.raises(TreebankError, match=problem):
-        read_forest(tmp_path / "bank.mrg", helpers=beside)
+    with Pool(workers) as beside, pytest.raises(TreebankError, match=problem):
+        read_forest(tmp_path / "bank.mrg", pool=beside)
 
 
 def test_sources_may_be_a_file_a_folder_a_stream_or_several(tmp_path: Path) -> None:

@@ -6,6 +6,8 @@
     ├── TrainingError      a treebank or setting from which nothing can be learned
     ├── StoreError         a stored model that is missing, incomplete, changed or not writable
     ├── SettingsError      a setting with a value that is not allowed
+    ├── WorkerError        a worker that died over its work, or none to be had
+    │   └── SchedulerError … because the scheduler of all workers is gone
     ├── InputError         a request that cannot be answered as it stands
     │   └── LimitError     … because it exceeds a stated limit; has limit and value
     └── Stopped            work was cancelled or ran out of time
@@ -22,6 +24,19 @@ class LpcfgError(Exception):
         """Show the errors of this module under their public names, as in `lpcfg.InputError`."""
         if cls.__module__ == __name__:
             cls.__module__ = "lpcfg"
+
+    def __reduce__(self) -> "tuple[object, ...]":
+        """Pickle the error by what it holds: pickle does not know arguments that need names."""
+        return _restored, (type(self), self.args, self.__dict__)
+
+
+def _restored(
+    kind: type[LpcfgError], given: tuple[object, ...], state: dict[str, object]
+) -> LpcfgError:
+    """Make an error again from a pickle."""
+    error = kind.__new__(kind, *given)
+    error.__dict__.update(state)
+    return error
 
 
 class TreebankError(LpcfgError):
@@ -49,6 +64,14 @@ class StoreError(LpcfgError):
 
 class SettingsError(LpcfgError):
     """A setting with a value that is not allowed."""
+
+
+class WorkerError(LpcfgError):
+    """Work that a worker did not do to its end, because it died or there is none."""
+
+
+class SchedulerError(WorkerError):
+    """Work that was lost with the scheduler of all workers. It is no fault of the work."""
 
 
 class InputError(LpcfgError):

@@ -162,13 +162,14 @@ def train(
         raise typer.BadParameter("expected --workers or --scheduler, got both: omit one of them")
     if text and words:
         raise typer.BadParameter("expected --text or --words, got both: omit one of them")
+    from lpcfg.base.executors import Pool
     from lpcfg.settings import read_settings
-    from lpcfg.training.helpers import Helpers
 
     settings = read_settings(model_store=store, threads=workers)
-    helpers = Helpers(settings.threads)
+    pool = Pool(settings.threads)
     if base is None:  # they import beside the imports below
-        helpers.begin(sum(os.path.getsize(one) for one in treebanks if os.path.isfile(one)))
+        size = sum(os.path.getsize(one) for one in treebanks if os.path.isfile(one))
+        pool.start(size, "lpcfg.training.pipeline")
 
     from lpcfg.store.versions import check_name, check_publishable
     from lpcfg.training.config import TrainingConfig, overridden, read_config
@@ -211,7 +212,7 @@ def train(
     stores = settings.model_store, read_settings().model_store
     vectors = words_of(configuration, stores, settings.model, texts=text or [], model=words)
     sure = sure_trees(automatic, confidence) if automatic else None
-    with helpers, progress() as show:
+    with pool, progress() as show:
         reference, report = train_and_publish(
             treebanks,
             configuration,
@@ -219,7 +220,7 @@ def train(
             store=settings.model_store,
             name=name,
             dev=dev,
-            helpers=helpers,
+            pool=pool,
             scheduler=scheduler,
             automatic=sure,
             progress=show,

@@ -5,8 +5,8 @@ compiles the kernels that run the tensors, guess tags and build charts, in this 
 process compiles those that look around words, prune, rescore and read charts.
 """
 
-import signal
 from collections.abc import Callable
+from concurrent.futures import TimeoutError as Late
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -18,53 +18,51 @@ from lpcfg.engine.pruned.kernels import Chart
 from lpcfg.grammar.tables import Emissions, Tables
 
 if TYPE_CHECKING:
-    from multiprocessing.process import BaseProcess
+    from lpcfg.base.executors import Processes
 
 LONGEST_WAIT = 60.0
 """Seconds to wait for the second process; it takes 10."""
 
 
-class SecondProcess:
+class BackgroundCompiler:
     """A process beside this one, which compiles what is needed later. It is begun once at most."""
 
     def __init__(self) -> None:
-        self.process: BaseProcess | None = None
         self._begun = False
+        self._executor: Processes | None = None
 
     @property
     def is_running(self) -> bool:
         """Tell whether the process was begun, and has not been waited for."""
-        return self.process is not None
+        return self._executor is not None
 
     def begin(self, work: Callable[[], object]) -> None:
         """Start the process, once, unless there is no core for it, or this is a worker itself."""
         # not imported before, because most processes find their kernels compiled
         from multiprocessing import parent_process
 
-        from lpcfg.base.processes import WithoutMain
+        from lpcfg.base.executors import Processes
 
         if self._begun or cores() < 2 or parent_process() is not None:
             return
         self._begun = True
-        process = WithoutMain().Process(target=_alone, args=(work,), daemon=True)
+        executor = Processes(1)
         with suppress(OSError):  # no memory for it, or too many processes: this one does it all
-            process.start()
-            self.process = process
+            self._work = executor.submit(_quietly, work)
+            self._executor = executor
 
     def wait(self) -> None:
         """Wait for the end of the process, if there is one. What it has not compiled is compiled
         here when it is called.
         """
-        if (process := self.process) is not None:  # several threads may wait
-            process.join(LONGEST_WAIT)
-            self.process = None
+        if (executor := self._executor) is not None:  # several threads may wait
+            with suppress(Late):
+                self._work.exception(LONGEST_WAIT)  # the process may have died
+            executor.shutdown()
+            self._executor = None
 
 
-def _alone(work: Callable[[], object]) -> None:
-    from lpcfg.base.processes import end_with_parent
-
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # it ends with its parent, and writes nothing
-    end_with_parent()
+def _quietly(work: Callable[[], object]) -> None:
     with suppress(Exception):  # the other process compiles it then, and tells what is wrong
         work()
 
@@ -107,5 +105,5 @@ def emitted(pruned: Pruned) -> Emissions:
     )
 
 
-second_process = SecondProcess()
+background_compiler = BackgroundCompiler()
 """The process beside this one."""

@@ -10,7 +10,8 @@ from typing import Protocol, TypeVar
 from threadpoolctl import threadpool_limits
 
 from lpcfg.base.errors import InputError, LpcfgError
-from lpcfg.base.processes import WithoutMain, end_with_parent
+from lpcfg.base.executors import WithoutMain
+from lpcfg.base.executors import _end_with_parent as end_with_parent
 from lpcfg.predict.job import Job, Outcome, ParseDocuments, Task, unread
 from lpcfg.predict.ledger import Ledger
 from lpcfg.predict.work import Worker

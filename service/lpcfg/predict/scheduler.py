@@ -14,11 +14,11 @@ from typing import Any, cast
 from distributed import Client, KilledWorker, WorkerPlugin, get_worker
 
 from lpcfg.base.errors import InputError
+from lpcfg.base.executors import _connected as connected
 from lpcfg.predict.crew import LIVES, Watch, given_up
 from lpcfg.predict.job import Job, Outcome, Task
 from lpcfg.predict.ledger import Ledger
 from lpcfg.predict.work import Worker
-from lpcfg.training.distributed import connected
 
 AHEAD = 2
 """Tasks handed out for each thread of the workers, so that none waits for its next one."""

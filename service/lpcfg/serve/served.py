@@ -14,7 +14,7 @@ import structlog
 from lpcfg.base.errors import InputError, SettingsError, StoreError
 from lpcfg.base.jit import when_compiling
 from lpcfg.engine.objectives import OBJECTIVES
-from lpcfg.engine.warmup import SecondProcess
+from lpcfg.engine.warmup import BackgroundCompiler
 from lpcfg.kinds.constituency.loading import ready
 from lpcfg.kinds.constituency.options import ParseOptions
 from lpcfg.kinds.constituency.predict import Parser
@@ -215,7 +215,7 @@ class Models:
         """Load every model. At a first start, another process compiles the dependency model's
         kernels meanwhile.
         """
-        beside, dependencies = SecondProcess(), self._dependencies
+        beside, dependencies = BackgroundCompiler(), self._dependencies
 
         def begin() -> None:
             if dependencies is not None:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
+from lpcfg.base.executors import Dask, Pool
 from lpcfg.engine.rescoring.layer import Vectors
 from lpcfg.grammar.lexicon import Lexicon
 from lpcfg.grammar.tables import Bools, Grammar, Longs, Tables
@@ -45,11 +46,10 @@ from lpcfg.training.data.treebank import (
     times_of,
     unmarked,
 )
-from lpcfg.training.distributed import connected, map_members
+from lpcfg.training.distributed import map_members
 from lpcfg.training.estimators import pcfg as counts
 from lpcfg.training.estimators.em import Choose
 from lpcfg.training.estimators.registry import Job
-from lpcfg.training.helpers import Helpers
 from lpcfg.training.rescoring.inherit import fits
 from lpcfg.training.rescoring.run import FEWEST, LayerTraining
 from lpcfg.training.rescoring.settings import RescoringSettings
@@ -84,7 +84,7 @@ def train_and_publish(
     store: str | Path,
     name: str,
     dev: Sources | None = None,
-    helpers: Helpers | None = None,
+    pool: Pool | None = None,
     scheduler: str | None = None,
     words: Words | None = None,
     automatic: Source | None = None,
@@ -105,7 +105,7 @@ def train_and_publish(
         config,
         words or Words(),
         dev,
-        helpers or Helpers(1),
+        pool or Pool(1),
         scheduler,
         stages,
         len(gold),
@@ -134,8 +134,8 @@ def train(
     The model is the same, number by number, for any number of workers, here or on a
     dask.distributed scheduler.
     """
-    with Helpers(workers) as helpers:
-        return _train(sources, config, words or Words(), dev, helpers, scheduler, Stages(progress))
+    with Pool(workers) as pool:
+        return _train(sources, config, words or Words(), dev, pool, scheduler, Stages(progress))
 
 
 def _train(
@@ -143,14 +143,14 @@ def _train(
     config: TrainingConfig,
     words: Words,
     dev: Sources | None,
-    helpers: Helpers,
+    pool: Pool,
     scheduler: str | None,
     stages: Stages,
     n_gold: int | None = None,
     note: Note = _unheard,
 ) -> tuple[Model, TrainReport]:
     if scheduler is not None:
-        with connected(scheduler):  # fails before the work instead of after it
+        with Dask(scheduler):  # fails before the work instead of after it
             pass
     with stages.stage("read") as stage:
         forest = read_forest(
@@ -158,7 +158,7 @@ def _train(
             horizontal=config.horizontal,
             sibling_threshold=config.sibling_threshold,
             style=Style(config.style),
-            helpers=helpers,
+            pool=pool,
             max_depth=config.max_depth,
             skip_bad=config.skip_bad,
         )
@@ -167,7 +167,7 @@ def _train(
     if foreign is not None:
         note(foreign)
     gold = None if dev is None else _gold(dev, config, stages)  # read first, to fail early
-    run = _Run(forest, config, words, helpers, scheduler, stages, n_gold)
+    run = _Run(forest, config, words, pool, scheduler, stages, n_gold)
     with tempfile.TemporaryDirectory(prefix="lpcfg-charts-") as folder:
         examples, model, facts = run.model(Path(folder))
     report = TrainReport(
@@ -184,7 +184,7 @@ def _train(
         rescoring=run.rescoring,
         dev=None
         if gold is None
-        else _on_dev(gold, model, examples, config, helpers.workers, stages),
+        else _on_dev(gold, model, examples, config, pool.workers, stages),
         stages=stages.records,
         warning=warning_of(forest, config.held_out),
     )
@@ -209,13 +209,13 @@ class _Run:
         forest: Forest,
         config: TrainingConfig,
         words: Words,
-        helpers: Helpers,
+        pool: Pool,
         scheduler: str | None,
         stages: Stages,
         gold: int | None,
     ) -> None:
         self._forest, self._config, self._words = forest, config, words
-        self._gold, self._helpers, self._workers = gold, helpers, helpers.workers
+        self._gold, self._pool, self._workers = gold, pool, pool.workers
         self._scheduler, self._stages = scheduler, stages
         self.held_out: Facts = {}
         self.rescoring: Facts = {}
@@ -254,15 +254,15 @@ class _Run:
         """
         config, stages, share = self._config, self._stages, max(self._workers // 2, 1)
         apart = stages.apart()
-        with self._helpers.beside() as beside, ThreadPoolExecutor(1) as here:
-            learning = beside.submit(_untagged, part, config, share, self._scheduler, apart)
+        with ThreadPoolExecutor(1) as here:
+            learning = self._pool.submit(_untagged, part, config, share, self._scheduler, apart)
             tagging = here.submit(_tagging, part, config, stages)
             final = here.submit(self._learned_on, tagging, share, stages.under("all trees"))
             model = _tagged(_recorded(learning, stages), tagging.result())
             if self._workers == 1:
                 final.result()
             unseen = part_of(self._forest, held)
-            maps = beside.submit(_maps_of_unseen, model, unseen, share, stages.apart())
+            maps = self._pool.submit(_maps_of_unseen, model, unseen, share, stages.apart())
             found, self.held_out = _recorded(maps, stages)
         examples, model, facts = final.result()
         return _Learned(examples, replace(model, **found), facts)

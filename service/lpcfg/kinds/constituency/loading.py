@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from lpcfg.base.collector import collector_paused
 from lpcfg.base.jit import when_compiling
-from lpcfg.engine.warmup import second_process
+from lpcfg.engine.warmup import background_compiler
 from lpcfg.store.places import default_store
 from lpcfg.store.versions import Stored, load
 
@@ -25,10 +25,10 @@ def ready(stored: Stored) -> "Parser":
         stored.let_go()
         # without a layer there is too little left for another process
         in_two = model.rescoring is not None
-        beside = partial(second_process.begin, _compile_the_rest)
+        beside = partial(background_compiler.begin, _compile_the_rest)
         with when_compiling(beside) if in_two else nullcontext():
             parser = Parser(model, reference=stored.reference)
-            if second_process.is_running:
+            if background_compiler.is_running:
                 parser.compile_the_tensors()
     stored.let_go()
     return parser

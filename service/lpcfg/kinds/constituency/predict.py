@@ -30,7 +30,7 @@ from lpcfg.engine.pruned.decode import Derivation
 from lpcfg.engine.pruned.fine import Posteriors
 from lpcfg.engine.pruned.kernels import Chart
 from lpcfg.engine.rescoring.layer import Layer, Rescorer
-from lpcfg.engine.warmup import emitted, second_process, two_words
+from lpcfg.engine.warmup import background_compiler, emitted, two_words
 from lpcfg.grammar.lexicon import Emitter, Lexicon
 from lpcfg.grammar.tables import Emissions, Grammar, Tables, frozen
 from lpcfg.kinds.calibration_map import MonotoneMap
@@ -128,7 +128,7 @@ class _Stage:
         found = fine.posteriors(pruned, self.members)
         if self._rescorer is None or not rescore:
             return found
-        second_process.wait()
+        background_compiler.wait()
         return self._rescorer.rescored(found, forms)
 
     def prune(

@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lpcfg.base.errors import TrainingError, TreebankError
+from lpcfg.base.executors import Pool
 from lpcfg.grammar.lexicon import ANY, Lexicon
 from lpcfg.grammar.tables import Grammar, Ints, Longs, frozen
 from lpcfg.text.files import Source, texts
 from lpcfg.training.data.coding import Part, coded, coded_text, strees_in
-from lpcfg.training.helpers import Helpers
 from lpcfg.trees.binarize import LEAF_MARK, SIBLING_MARK, is_intermediate
 from lpcfg.trees.brackets import MAX_DEPTH, without_malformed
 from lpcfg.trees.style import AS_PUBLISHED, Style
@@ -109,7 +109,7 @@ def read_forest(
     horizontal: int = 0,
     sibling_threshold: int = 20,
     style: Style = AS_PUBLISHED,
-    helpers: Helpers | None = None,
+    pool: Pool | None = None,
     max_depth: int = MAX_DEPTH,
     skip_bad: bool = False,
 ) -> Forest:
@@ -120,14 +120,14 @@ def read_forest(
     text is not trees (unless these are to be skipped), and TrainingError if there are none to learn
     from.
     """
-    helpers = helpers or Helpers(1)
+    pool = pool or Pool(1)
     named = [(at, *text) for at, source in enumerate(listed(sources)) for text in texts(source)]
     code = partial(coded_text, horizontal=horizontal, style=style, max_depth=max_depth)
-    parts, source_of = _coded_pieces(named, code, helpers)
+    parts, source_of = _coded_pieces(named, code, pool)
     faults: Sequence[TreebankError] = ()
     if None in parts and skip_bad:
         named, faults = _sound(named, max_depth)
-        parts, source_of = _coded_pieces(named, code, helpers)
+        parts, source_of = _coded_pieces(named, code, pool)
     elif None in parts:  # read again as a whole, for an error with file, line and column
         for _, name, text in named:
             coded(strees_in(text, name, horizontal, style, max_depth))
@@ -151,7 +151,7 @@ def _sound(
 
 
 def _coded_pieces(
-    named: Sequence[tuple[int, str, str]], code: "partial[Part | None]", helpers: Helpers
+    named: Sequence[tuple[int, str, str]], code: "partial[Part | None]", pool: Pool
 ) -> "tuple[list[Part | None], list[int]]":
     """Code texts piece by piece; return the parts, and of which source each is."""
     pieces, source_of = [], []
@@ -159,8 +159,8 @@ def _coded_pieces(
         for piece in _pieces(text):
             pieces.append(piece)
             source_of.append(at)
-    helpers.begin(sum(map(len, pieces)))
-    return helpers.map(code, pieces), source_of
+    pool.start(sum(map(len, pieces)), "lpcfg.training.pipeline")
+    return pool.map(code, pieces), source_of
 
 
 def forest_of(strees: Iterable[Tree]) -> Forest:

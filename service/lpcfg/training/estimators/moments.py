@@ -10,11 +10,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from lpcfg.base.executors import reduce_tree
 from lpcfg.grammar.tables import Doubles, Floats, Ints, Longs
 from lpcfg.training.data.examples import Examples
 from lpcfg.training.data.shards import Shard, shards_of
 from lpcfg.training.data.treebank import Bools
-from lpcfg.training.hands import folded
 
 KEPT = 512
 """Examples of a rule that are kept. A rule seen more often is known by them and by sums."""
@@ -273,7 +273,7 @@ class Occurrences:
     def of(cls, examples: Examples, projection: Projection) -> "Occurrences":
         """Sum up projected nodes."""
         parts = (Sums.of(shard, projection.part(shard.nodes)) for shard in shards_of(examples))
-        return cls(examples, projection.states, folded(parts, Sums.merged))
+        return cls(examples, projection.states, reduce_tree(parts, Sums.merged))
 
     @property
     def width(self) -> int:

@@ -7,11 +7,11 @@ from functools import partial
 from typing import Any, Protocol
 
 from lpcfg.base.errors import TrainingError
+from lpcfg.base.executors import Executor
 from lpcfg.grammar.tables import Grammar, Tables
 from lpcfg.training.data.examples import Examples
 from lpcfg.training.estimators import clustering, em, pivot, spectral
 from lpcfg.training.estimators import pcfg as counts
-from lpcfg.training.hands import Hands
 from lpcfg.training.stages import Stages
 
 Facts = Mapping[str, object]
@@ -21,8 +21,8 @@ Facts = Mapping[str, object]
 class Job:
     """The input of an estimator.
 
-    `choose` scores tables, if there are held-out trees to do so. `hands` are workers that make sums
-    over shards of the treebank, for an estimator that `shares`; without them, threads do.
+    `choose` scores tables, if there are held-out trees to do so. `executor` makes sums over
+    shards of the treebank, for an estimator that `shares`; without it, threads do.
     """
 
     examples: Examples
@@ -30,7 +30,7 @@ class Job:
     workers: int
     stages: Stages
     choose: em.Choose | None = None
-    hands: Hands | None = None
+    executor: Executor | None = None
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class CountsSettings:
 class Estimator:
     """An estimator: `settings` is a frozen dataclass; `estimate` returns tables and a report.
 
-    One that `shares` lets the job's hands make its sums.
+    One that `shares` lets the job's executor make its sums.
     """
 
     settings: type[Any]
@@ -98,7 +98,7 @@ def _sharing(
     learn: Callable[..., tuple[Tables, Report]],
 ) -> Callable[[Job, Any], tuple[Tables, Facts]]:
     def estimate(job: Job, settings: Any) -> tuple[Tables, Facts]:
-        return _by(partial(learn, hands=job.hands))(job, settings)
+        return _by(partial(learn, executor=job.executor))(job, settings)
 
     return estimate
 

@@ -21,8 +21,10 @@ import numpy as np
 import scipy.linalg
 import scipy.sparse
 from scipy.sparse.linalg import svds
+from threadpoolctl import threadpool_limits
 
 from lpcfg.base.errors import TrainingError
+from lpcfg.base.executors import Executor, Threads
 from lpcfg.base.jit import compiled
 from lpcfg.grammar.tables import Doubles, Grammar, Ints, Longs, Singles, Tables
 from lpcfg.training.data.examples import Examples
@@ -38,7 +40,6 @@ from lpcfg.training.data.shards import Shard, shards_of
 from lpcfg.training.estimators.compact import Compaction, CompactReport, tables_of
 from lpcfg.training.estimators.cooccurrence import Cooccurrence, Counts, merged
 from lpcfg.training.estimators.moments import Occurrences, Projection, Smoothing, Sums
-from lpcfg.training.hands import Hands, here
 from lpcfg.training.stages import Stages
 
 LEAST_SINGULAR_VALUE = 1e-3
@@ -167,21 +168,21 @@ def estimate(
     seed: int,
     workers: int,
     stages: Stages | None = None,
-    hands: Hands | None = None,
+    executor: Executor | None = None,
 ) -> tuple[Tables, SpectralReport]:
     """Estimate tables by the spectral method.
 
-    Sums are made shard by shard, by threads of this process or by other hands. Who makes them, how
-    many workers there are, and BLAS threads do not change a byte.
+    Sums are made shard by shard, by threads of this process or by another executor. Who makes
+    them, how many workers there are, and BLAS threads do not change a byte.
     """
     stages = stages or Stages()
-    with here(workers) as own:
-        hands = hands or own
+    with Threads(workers) as threads, threadpool_limits(1):
+        executor = executor or threads
         parts = _Parts(examples, config.chosen(seed))
-        directions, found = _directions(hands, parts, config, seed, stages)
+        directions, found = _directions(executor, parts, config, seed, stages)
         with stages.stage("moments", examples.grammar.n_rules) as stage:
-            totals = hands.totals(_sums, parts, Sums.merged, 1, found.states, directions)
-            [sums] = hands.results(totals)
+            totals = executor.reduce(_sums, parts, Sums.merged, 1, found.states, directions)
+            [sums] = executor.gather(totals)
             occurrences = Occurrences(examples, found.states, sums)
             tables, error = tables_of(
                 occurrences, config.smoothing_weights, config.compaction, workers=workers
@@ -199,10 +200,10 @@ def project(
     stages: Stages | None = None,
 ) -> tuple[Projection, tuple[Doubles, ...]]:
     """Compute Y and Z of every node (float32), and each symbol's first m singular values."""
-    with here(workers) as hands:
+    with Threads(workers) as executor, threadpool_limits(1):
         parts = _Parts(examples, config.chosen(seed))
-        directions, found = _directions(hands, parts, config, seed, stages or Stages())
-        projected = hands.each(_projected, parts, found.states, directions)
+        directions, found = _directions(executor, parts, config, seed, stages or Stages())
+        projected = executor.map(_projected, parts, found.states, directions)
     inside = np.concatenate([part.inside for part in projected])
     outside = np.concatenate([part.outside for part in projected])
     projection = Projection(examples.forest.symbol, found.states, inside, outside)
@@ -218,18 +219,18 @@ class _Found:
 
 
 def _directions(
-    hands: Hands, parts: "_Parts", config: SpectralConfig, seed: int, stages: Stages
+    executor: Executor, parts: "_Parts", config: SpectralConfig, seed: int, stages: Stages
 ) -> tuple[list[Any], _Found]:
     """Decompose every symbol's Ω. Return the directions, in groups of symbols, and their facts."""
     forest, n_symbols = parts.examples.forest, parts.examples.grammar.n_symbols
     group_of = _groups(np.bincount(forest.symbol, minlength=n_symbols))
     with stages.stage("features", forest.n_nodes) as stage:
-        counts = hands.totals(_counted, parts, _merged, GROUPS, group_of)
+        counts = executor.reduce(_counted, parts, _merged, GROUPS, group_of)
         stage.advance(forest.n_nodes)
     with stages.stage("decomposition", n_symbols) as stage:
-        directions = hands.each(_decomposed_group, counts, config, seed)
+        directions = executor.map(_decomposed_group, counts, config, seed)
         states, values = np.ones(n_symbols, np.int32), [np.empty(0)] * n_symbols
-        for facts in hands.results(hands.each(_facts, directions)):
+        for facts in executor.gather(executor.map(_facts, directions)):
             for a, (m, sigma) in facts.items():
                 states[a], values[a] = m, sigma
         stage.advance(n_symbols)

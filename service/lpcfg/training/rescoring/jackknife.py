@@ -9,14 +9,12 @@ The charts of a fold are those of a model of all others.
 """
 
 from collections.abc import Callable, Sequence
-from concurrent.futures.process import BrokenProcessPool
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 
-from lpcfg.base.errors import TrainingError
-from lpcfg.base.processes import processes
+from lpcfg.base.executors import Processes
 from lpcfg.engine.rescoring import chart as charts
 from lpcfg.engine.rescoring.names import HeadTable
 from lpcfg.grammar.tables import Grammar, Ints, Longs
@@ -168,18 +166,9 @@ def jackknife(
             done.append(task())
             stage.advance(size)
         return done
-    try:
-        with processes(workers) as pool:
-            for spilled, size in zip(pool.map(_done, tasks), sizes, strict=True):
-                done.append(spilled)
-                stage.advance(size)
-    except BrokenProcessPool as error:
-        raise TrainingError(
-            "expected processes that chart to the end, got one that was killed, often for want of "
-            "memory: use fewer workers"
-        ) from error
+    with Processes(workers) as executor:
+        futures = [executor.submit(task) for task in tasks]
+        for future, size in zip(futures, sizes, strict=True):
+            done.append(future.result())
+            stage.advance(size)
     return done
-
-
-def _done(task: Callable[[], Spilled]) -> Spilled:
-    return task()
