@@ -1,7 +1,4 @@
-"""A kind of models for tests, in one module: it answers a sentence with its number of words.
-
-Registered by one line, it has commands, an endpoint, batches, jobs and collections like any other.
-"""
+"""A kind of models for tests, registered by a line: it answers a sentence with its length."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -12,13 +9,13 @@ import pytest
 from pydantic import BaseModel
 
 from lpcfg.base.cancel import Stop
-from lpcfg.base.errors import InputError, StoreError
+from lpcfg.base.errors import InputError
 from lpcfg.base.options import Options, option
 from lpcfg.kinds import registry
-from lpcfg.kinds.kind import Json, Kind
+from lpcfg.kinds.kind import Json, Kind, Published
 from lpcfg.kinds.sentences import Given, Segmenter, Sentence
 from lpcfg.store.files import Bundle
-from lpcfg.store.versions import Stored, publish
+from lpcfg.store.versions import Stored, load, publish
 
 NAME = "length"
 
@@ -37,29 +34,24 @@ class Length:
 
     sentence: Sentence
     number: int
-
     status: str = "counted"
     reason: str | None = None
 
 
+@dataclass(frozen=True)
 class Counter:
     """A model of lengths: it adds `more` to every number."""
 
-    def __init__(self, more: int = 0) -> None:
-        self.more = more
+    more: int = 0
 
     def __call__(self, given: Given) -> list[Length]:
-        """Count the words of text of any number of sentences, or of sentences one by one."""
         return list(self.predict(Segmenter().sentences_of(given), LengthOptions()))
 
     def predict(self, sentences: Sequence[Sentence], options: LengthOptions) -> Iterator[Length]:
-        """Count sentences, in order."""
         for one in sentences:
-            if not one.tokens:
-                yield Length(one, 0, "failed", "the sentence has no words")
-                continue
-            words = one.tokens if options.unit == "words" else "".join(one.tokens)
-            yield Length(one, max(len(words) + self.more, options.least))
+            counted = one.tokens if options.unit == "words" else "".join(one.tokens)
+            number = max(len(counted) + self.more, options.least)
+            yield Length(one, number) if counted else Length(one, 0, "failed", "it has no words")
 
 
 class LengthAnswer(BaseModel):
@@ -97,24 +89,21 @@ class Lengths(Kind[Counter, LengthOptions, Length]):
     title = "length model"
     command = "length"
     options = LengthOptions
+    training = LengthOptions
     forms = {"plain": "txt"}
     columns = {"number": "int64"}
 
     def load(self, stored: Stored) -> Counter:
-        if stored.grammar.get("kind") != NAME:
-            raise StoreError(f"expected a length model, found {stored.reference}: name another")
         return Counter(int(stored.tensors["more"][0]))
 
     def predict(
         self, predictor: Counter, sentences: Sequence[Sentence], options: LengthOptions, stop: Stop
     ) -> Iterator[Length]:
-        stop.check()
         return predictor.predict(sentences, options)
 
     def answer(self, found: Length) -> Json:
-        one = found.sentence
-        told = {"id": one.id, "status": found.status, "reason": found.reason, "text": one.text}
-        return {**told, "number": found.number}
+        told = {name: getattr(found, name) for name in ("status", "reason", "number")}
+        return {"id": found.sentence.id, "text": found.sentence.text, **told}
 
     def schema(self) -> type[BaseModel]:
         return LengthAnswer
@@ -128,13 +117,24 @@ class Lengths(Kind[Counter, LengthOptions, Length]):
         if sentence.tags:
             raise InputError("expected tokens without tags, got some: leave out", pointer="/tags")
 
+    def gold(self, files: Sequence[str], options: object) -> list[list[str]]:
+        """Read lines of a number, a tab and a sentence."""
+        texts = [Path(file).read_text("utf-8") for file in files]
+        return [row.split("\t") for row in "".join(texts).splitlines()]
+
     def evaluate(
-        self, predictor: Counter, files: Sequence[str], options: object, **_: object
+        self, predictor: Counter, gold: list[list[str]], options: object, **_: object
     ) -> LengthScores:
-        """Compare with lines of a number, a tab and a sentence."""
-        lines = [row for file in files for row in Path(file).read_text("utf-8").splitlines()]
-        gold = [row.split("\t") for row in lines]
         return LengthScores([predictor([text])[0].number == int(number) for number, text in gold])
+
+    def train(
+        self, files: Sequence[str], options: LengthOptions, *, store: str, name: str, **_: object
+    ) -> Published:
+        """Learn what is to be added to the words of the first sentence."""
+        (number, text), *_rest = self.gold(files, options)
+        more = max(int(number) - Counter()([text])[0].number, options.least)
+        reference = load(publish_length(store, name, more), store).reference
+        return Published(reference, {"more": more}, [f"adds {more}"], ["learned from one"])
 
 
 def register(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -142,8 +142,7 @@ def register(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(registry.KINDS, NAME, "tests.toy_kind:Lengths")
 
 
-def publish_length(store: Path, name: str = NAME, more: int = 0) -> str:
-    """Publish a model of lengths, and return its name."""
+def publish_length(store: str | Path, name: str = NAME, more: int = 0) -> str:
+    """Publish a model of lengths, and return its name and version."""
     kind = {"kind": NAME}
-    publish(store, name, Bundle({"more": np.array([more])}, kind, kind, "A model of lengths.\n"))
-    return name
+    return str(publish(store, name, Bundle({"more": np.array([more])}, kind, kind, "Lengths.\n")))

@@ -233,7 +233,7 @@ def test_listing_without_a_store_shows_the_packages_models_too(
     assert listed("--store", store) == ["mine@1", "mine@2"]
     assert listed("--store", str(tmp_path / "empty")) == []
     # a wheel's default store is a folder in the current one
-    monkeypatch.setattr("lpcfg.stores._BESIDE_THE_CODE", tmp_path / "none")
+    monkeypatch.setattr("lpcfg.store.places._BESIDE_THE_CODE", tmp_path / "none")
     monkeypatch.chdir(tmp_path)
     shutil.copytree(store, "model_store")
     assert listed() == ["mine@1", "mine@2", "en@1", "en@2", "en-dep@1"]
@@ -258,7 +258,7 @@ def test_a_closed_pipe_ends_the_command_quietly(store: str) -> None:
         check=False,
     )
     os.close(writing)
-    assert (done.returncode, done.stderr) == (1, "")
+    assert (done.returncode, done.stderr) == (141, "")
 
 
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-"])

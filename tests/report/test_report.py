@@ -272,19 +272,22 @@ def test_an_adapted_model_is_said_to_be_one(
 
 
 @pytest.mark.parametrize("model", DEPENDENCIES)
-def test_a_model_of_another_kind_is_refused_with_a_way_on(
-    model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_a_model_of_another_kind_has_scores_sizes_and_facts_in_tables(
+    model: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    command = ["report", model, "--store", str(MODELS), "-o", str(tmp_path / "page.html")]
-    assert main(command) == 1
-    shown = capsys.readouterr()
-    assert shown.out == ""
-    assert shown.err == (
-        "lpcfg: error: expected a model of constituents, as `lpcfg train` makes them, got "
-        f"{model}, which is one of dependencies: see its scores with `lpcfg models show {model} "
-        "--card`\n"
-    )
-    assert not list(tmp_path.iterdir())
+    drawn, printed = reported(model, MODELS, capsys)
+    ((file, dev),) = printed["facts"]["dev"].items()
+    assert re.findall("<h2>(.*?)</h2>", drawn) == [
+        f"Scores on {file}",
+        "Sizes",
+        "What it was learned from, and how",
+    ]
+    assert f"<td>uas</td><td>{dev['uas']:.4g}</td>" in drawn
+    learned = printed["facts"]["learned_from"]["sentences"]
+    assert f"<td>learned from.sentences</td><td>{learned:,}</td>" in drawn
+    assert printed["evaluation"] == {"on": file, **dev}
+    arrays = load(model, MODELS).tensors.values()
+    assert sum(printed["arrays"].values()) == sum(array.nbytes for array in arrays)
 
 
 # Plots --------------------------------------------------------------------------------------------

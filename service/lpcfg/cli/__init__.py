@@ -1,8 +1,8 @@
 """The `lpcfg` command. One module per subcommand; each imports what it works with when it runs.
 
 Results go to stdout, progress and messages to stderr. The exit code is 0 when it is done, 1 after
-a failure that one line on stderr explains, 2 when the command was not understood, and 130, as
-shells have it, after Ctrl-C.
+a failure that one line on stderr explains, 2 when the command was not understood, and, as shells
+have it, 130 after Ctrl-C and 141 when nobody reads the output any longer.
 """
 
 import io
@@ -33,14 +33,46 @@ from lpcfg.cli import (
     treebank,
     words,
 )
+from lpcfg.cli.groups import group_of, name_of
+from lpcfg.kinds.registry import all_kinds
 
-app = typer.Typer(
-    help="Learn constituency parsers from treebanks by the spectral method, and use them.",
-    epilog="Example: lpcfg train trees.mrg --name mine && lpcfg parse mine sentences.txt",
-    no_args_is_help=True,
-    context_settings={"help_option_names": ["-h", "--help"]},
-    pretty_exceptions_enable=False,
-)
+BROKEN_PIPE = 141
+"""The exit code of a command whose reader has gone: 128 + SIGPIPE."""
+HELP = "Learn constituency parsers from treebanks by the spectral method, and use them."
+
+
+def commands() -> typer.Typer:
+    """Make the command, with a group for each kind of models that has one."""
+    kinds = all_kinds()
+    made = typer.Typer(
+        help=HELP,
+        epilog="Example: lpcfg train trees.mrg --name mine && lpcfg parse mine sentences.txt",
+        no_args_is_help=True,
+        context_settings={"help_option_names": ["-h", "--help"]},
+        pretty_exceptions_enable=False,
+    )
+    made.callback()(_options)
+    for command, example in (
+        (train.train, "train trees.mrg --name mine --dev dev.mrg"),
+        (evaluate.command(*kinds), "evaluate en test.mrg --tags gold"),
+        (compare.command(*kinds), "compare en mine test.mrg"),
+        (parse.parse, "parse en --output json < text.txt"),
+        (tree_probability.tree_probability, "tree-probability en trees.mrg --json"),
+        (report.command(*kinds), "report en --output en.html"),
+        (serve.serve, "serve --model en --port 8000"),
+        (sample.sample, "sample examples/two_state.toml --count 1000"),
+        (bound.bound, "bound examples/two_state.toml --epsilon 0.1"),
+    ):
+        made.command(epilog=f"Example: lpcfg {example}")(command)
+    former = "Example: lpcfg score en trees.mrg --json"  # its name until 0.2
+    made.command("score", hidden=True, epilog=former)(tree_probability.tree_probability)
+    groups = {"models": models.app, "treebank": treebank.app, "lm": lm.app}
+    groups |= {name: group_of(kind) for kind in kinds if (name := name_of(kind))}
+    groups["dep"].add_typer(dep.app)  # what trees of arcs alone have
+    groups["tag"].add_typer(tag.app)
+    for name, group in {**groups, "words": words.app, "similarity": similarity.app}.items():
+        made.add_typer(group, name=name)
+    return made
 
 
 def _version(asked: bool) -> None:
@@ -51,8 +83,7 @@ def _version(asked: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
-def options(
+def _options(
     version: Annotated[
         bool,
         typer.Option(
@@ -60,31 +91,10 @@ def options(
         ),
     ] = False,
 ) -> None:
-    """Learn constituency parsers from treebanks by the spectral method, and use them."""
     del version
 
 
-app.command(epilog="Example: lpcfg train trees.mrg --name mine --dev dev.mrg")(train.train)
-app.command(epilog="Example: lpcfg evaluate en test.mrg --tags gold")(evaluate.evaluate)
-app.command(epilog="Example: lpcfg compare en mine test.mrg")(compare.compare)
-app.command(epilog="Example: echo 'The dog barked.' | lpcfg parse en --output json")(parse.parse)
-app.command(epilog="Example: lpcfg tree-probability en trees.mrg --json")(
-    tree_probability.tree_probability
-)
-app.command("score", hidden=True, epilog="Example: lpcfg score en trees.mrg --json")(
-    tree_probability.tree_probability
-)  # its name until 0.2
-app.command(epilog="Example: lpcfg report en --output en.html")(report.report)
-app.command(epilog="Example: lpcfg serve --model en --port 8000")(serve.serve)
-app.command(epilog="Example: lpcfg sample examples/two_state.toml --count 1000")(sample.sample)
-app.command(epilog="Example: lpcfg bound examples/two_state.toml --epsilon 0.1")(bound.bound)
-app.add_typer(models.app, name="models")
-app.add_typer(treebank.app, name="treebank")
-app.add_typer(lm.app, name="lm")
-app.add_typer(dep.app, name="dep")
-app.add_typer(tag.app, name="tag")
-app.add_typer(words.app, name="words")
-app.add_typer(similarity.app, name="similarity")
+app = commands()
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -95,9 +105,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         code = app(args=arguments, prog_name="lpcfg", standalone_mode=False)
         sys.stdout.flush()
-    except BrokenPipeError:  # the reader closed the pipe
+    except (BrokenPipeError, SystemExit) as end:  # Typer makes an exit of a broken pipe
+        if isinstance(end, SystemExit) and not isinstance(end.__context__, BrokenPipeError):
+            raise
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
+        return BROKEN_PIPE
     except typer.TyperException as error:
         return _fail(_usage(error), error.exit_code)
     except OSError as error:

@@ -1,62 +1,54 @@
-"""`lpcfg compare`: compare two models with the same gold trees."""
+"""`lpcfg compare`: compare two models with the same gold data."""
 
 from typing import Annotated
 
 import typer
 
+from lpcfg.api.stores import chosen
 from lpcfg.base.errors import InputError
-from lpcfg.cli.options import Json, Maximise, Model, Store, Tags, Treebanks
-from lpcfg.cli.terminal import progress, result, result_json
+from lpcfg.cli.evaluate import evaluations
+from lpcfg.cli.options import Command, Given, Gold, Json, Model, Store, with_options
+from lpcfg.cli.terminal import result, result_json
+from lpcfg.kinds.registry import AnyKind
 
 
-def compare(
-    model: Model,
-    other: Annotated[
-        str, typer.Argument(metavar="OTHER", help="The second model, named in the same way.")
-    ],
-    treebanks: Treebanks,
-    tags: Annotated[
-        Tags, typer.Option(help="Use the parsers' own part-of-speech tags, or the gold ones.")
-    ] = (Tags.PREDICTED),
-    objective: Maximise = None,
-    store: Store = None,
-    json: Json = False,
-) -> None:
-    """Compare two models on the same gold trees: scores side by side, and the gain in strict F1.
+def command(*kinds: AnyKind) -> Command:
+    """Make the command for models of these kinds."""
 
-    The gain comes with an interval, which holds 95 % of its values when sentences are drawn anew.
+    @with_options(*(kind.evaluating for kind in kinds))
+    def compare(
+        model: Model,
+        other: Annotated[
+            str, typer.Argument(metavar="OTHER", help="The second model, named in the same way.")
+        ],
+        files: Gold,
+        *,
+        given: Given,
+        store: Store = None,
+        json: Json = False,
+    ) -> None:
+        """Compare two models on the same gold data: scores side by side, and the gain.
 
-    If the interval holds 0, the gain may be chance.
-    """
-    from lpcfg.kinds.comparison import compare as compared
-    from lpcfg.kinds.constituency.evaluate import evaluate_parser
-    from lpcfg.kinds.constituency.options import ParseOptions
-    from lpcfg.kinds.constituency.predict import Parser
-    from lpcfg.settings import read_settings
-    from lpcfg.trees.style import read_normalized
+        The gain, in strict F1 for trees, comes with an interval, which holds 95 % of its values
+        when sentences are drawn anew.
 
-    settings = read_settings(model_store=store)
-    parsers = [Parser.load(one, settings.model_store) for one in (model, other)]
-    gold = list(read_normalized(treebanks))
-    if not gold:
-        raise InputError(
-            f"expected trees with words in {', '.join(treebanks)}, got none: check the files"
-        )
-    with progress() as show:
-        first, second = (
-            evaluate_parser(
-                parser,
-                gold,
-                tags=tags.value,
-                options=ParseOptions(objective=objective),
-                workers=settings.threads,
-                progress=show,
+        If the interval holds 0, the gain may be chance.
+        """
+        from lpcfg.kinds.comparison import compare as compared
+        from lpcfg.kinds.registry import load_model
+
+        place = chosen(store)
+        first, second = (load_model(one, place.store) for one in (model, other))
+        if first.kind is not second.kind:
+            raise InputError(
+                f"expected two models of one kind, got {first.reference}, a {first.kind.title}, "
+                f"and {second.reference}, a {second.kind.title}: name another model"
             )
-            for parser in parsers
-        )
-    names = str(parsers[0].reference), str(parsers[1].reference)
-    found = compared(names, first, second)
-    if json:
-        result_json(found.as_dict())
-    else:
-        result(found.text())
+        _, scores = evaluations([first, second], files, given, place.threads)
+        found = compared((str(first.reference), str(second.reference)), *scores)
+        if json:
+            result_json(found.as_dict())
+        else:
+            result(found.text())
+
+    return compare

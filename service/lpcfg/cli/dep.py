@@ -1,7 +1,6 @@
 """`lpcfg dep`: learn, parse, weigh and evaluate dependency trees."""
 
 from collections.abc import Iterator
-from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,18 +10,14 @@ import typer
 from lpcfg.api.stores import chosen_store
 from lpcfg.cli.options import Json, Model, Store
 from lpcfg.cli.sentences import sentences
-from lpcfg.cli.terminal import note, progress, result, result_json
+from lpcfg.cli.terminal import note, result, result_json
 from lpcfg.predict.forms import Form
 
 if TYPE_CHECKING:
     from lpcfg.kinds.dependencies.conllu import Sentence
     from lpcfg.kinds.dependencies.predict import DependencyParser
 
-app = typer.Typer(
-    help="Learn dependency parsers from CoNLL-U, and use them.",
-    epilog="Example: lpcfg dep parse en-dep sentences.txt",
-    no_args_is_help=True,
-)
+app = typer.Typer()
 Files = Annotated[
     list[str],
     typer.Argument(
@@ -51,65 +46,6 @@ class Output(StrEnum):
 
     CONLLU = "conllu"
     JSON = "json"
-
-
-@app.command(epilog="Example: lpcfg dep train train.conllu --name mine --dev dev.conllu")
-def train(
-    files: Files,
-    name: Annotated[str, typer.Option(help="Name under which the model is published.")],
-    dev: Annotated[
-        list[str] | None,
-        typer.Option(metavar="FILE", help="CoNLL-U to evaluate on; may be given several times."),
-    ] = None,
-    words: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="File of `lpcfg words train`; by default, vectors are learned from the trees.",
-        ),
-    ] = None,
-    vectors: Annotated[int, typer.Option(min=1, help="Words that keep their vectors.")] = 30_000,
-    members: Annotated[int, typer.Option(min=1, help="Networks whose scores are averaged.")] = 3,
-    epochs: Annotated[int, typer.Option(min=1, help="Passes over the sentences.")] = 6,
-    licence: Annotated[
-        str, typer.Option(help="Licence of the trees, for the model's card.")
-    ] = "not stated",
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the random numbers.")] = 0,
-    workers: Annotated[int, typer.Option(min=1, help="Number of threads.")] = 2,
-    store: Store = None,
-    json: Json = False,
-) -> None:
-    """Learn a dependency parser, evaluate it, and publish it to the store.
-
-    Trees that are not projective are lifted first; stderr says how many.
-    """
-    from lpcfg.kinds.dependencies import card as publishing
-    from lpcfg.kinds.dependencies import train as training
-    from lpcfg.kinds.dependencies.learning import Settings
-    from lpcfg.store.versions import check_publishable
-    from lpcfg.words.files import load
-
-    place = chosen_store(store)
-    check_publishable(place, name)  # fails before the work instead of after it
-    config = training.Config(Settings(epochs=epochs), members, vectors, seed, workers)
-    trees = training.read(files)
-    gold = {file: training.read([file]) for file in dev or ()}
-    with progress() as show:
-        model, report = training.train(trees, config, load(words) if words else None, show)
-    if report.not_projective:
-        note(
-            f"{report.not_projective} of {report.sentences} trees were not projective: "
-            f"{report.lifted} arcs lifted"
-        )
-    reference, facts = publishing.publish(
-        place, name, model, report, config, {f: gold[f] for f in gold}, licence
-    )
-    if json:
-        result_json({"name": reference.name, "version": reference.version, **facts})
-        return
-    result(f"{reference}: {report.sentences} sentences, seconds {report.seconds}")
-    for file, scores in facts["dev"].items():
-        result(f"{file}: UAS {scores['uas']:.2f}, LAS {scores['las']:.2f}")
 
 
 @app.command(epilog="Example: echo 'The dog barked.' | lpcfg dep parse en-dep --output json")
@@ -141,7 +77,7 @@ def parse(
         for sentence in conllu.read(str(file) if file else "-"):
             [found] = parser.parse([[row[conllu.FORM] for row in sentence.words]])
             if json or output is Output.JSON:
-                result_json(parsed_json(found, text=sentence.text))
+                result_json(parsed_json(found))
             else:
                 _print(sentence.with_arcs(found.arcs))
         return
@@ -149,10 +85,10 @@ def parse(
         given = read.sentence
         if not given.tokens:
             note(f"sentence {read.number}: failed: it has no words")
-        [answer] = parser.parse(given) if given.tokens else [None]
+        [answer] = parser.predict([given])
         if json or output is Output.JSON:
-            result_json(parsed_json(answer, text=given.text))
-        elif answer is not None:
+            result_json(parsed_json(answer))
+        elif given.tokens:
             _print(answer.conllu())
 
 
@@ -177,36 +113,6 @@ def tree_probability(model: Model, files: Files, store: Store = None, json: Json
         if found["sign"] == -1:
             shown.append("negative")
         result("\t".join([*shown, *([found["reason"]] if found["reason"] else [])]))
-
-
-@app.command(epilog="Example: lpcfg dep evaluate en-dep dev.conllu")
-def evaluate(model: Model, files: Files, store: Store = None, json: Json = False) -> None:
-    """Parse the words of gold trees and compare: UAS, LAS, whole trees, calibration, speed."""
-    from lpcfg.kinds.dependencies.evaluate import measure
-
-    measured = measure(_parser(model, store), (sentence.arcs for sentence in _gold(files)))
-    scores = measured.scores
-    if json:
-        result_json({**scores.as_json(), **_rest(asdict(measured))})
-        return
-    result(f"sentences {scores.sentences}, words {scores.words}")
-    for title, uas, las, complete in (
-        ("all words", scores.uas, scores.las, scores.complete),
-        (
-            "without punctuation",
-            scores.uas_without_punctuation,
-            scores.las_without_punctuation,
-            scores.complete_without_punctuation,
-        ),
-    ):
-        result(f"{title}: UAS {uas:.2f}, LAS {las:.2f}, complete {complete:.2f}")
-    if scores.tag_accuracy is not None:
-        result(f"tags right: {scores.tag_accuracy:.2f} %")
-    result(
-        f"calibration error: heads {measured.calibration_error:.4f}, "
-        f"heads with relations {measured.relation_calibration_error:.4f}"
-    )
-    result(f"sentences a second: {measured.sentences_per_second:.0f}")
 
 
 @app.command(epilog="Example: lpcfg dep expand train.conllu > train.mrg")
@@ -249,10 +155,6 @@ def collapse(files: Expansions) -> None:
             note(f"tree {number}: {error}")
         else:
             _print(conllu.sentence_of(arcs))
-
-
-def _rest(measured: dict[str, object]) -> dict[str, object]:
-    return {name: value for name, value in measured.items() if name != "scores"}
 
 
 def _parser(model: str, store: str | None) -> "DependencyParser":

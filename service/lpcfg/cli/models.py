@@ -1,6 +1,6 @@
 """`lpcfg models`: list, show, verify and remove the models of a store."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Annotated
 
 import typer
@@ -16,17 +16,13 @@ app = typer.Typer(
 )
 
 
-def _store(given: str | None) -> str:
-    return chosen_store(given)
-
-
 @app.command("list", epilog="Example: lpcfg models list --store model_store --json")
 def list_(store: Store = None, json: Json = False) -> None:
     """List every published version of a store, one a line; without one, also the package's."""
     from lpcfg.store.places import default_store
     from lpcfg.store.versions import BUILT_IN, list_models
 
-    place = _store(store)
+    place = chosen_store(store)
     found = list_models(place)
     if place == default_store():
         own = {model.reference.name for model in found}
@@ -60,26 +56,29 @@ def show(
     json: Json = False,
 ) -> None:
     """Show the main facts of a version, on one screen; with --json, its whole manifest."""
+    from lpcfg.report.page import flat, text_of
     from lpcfg.store.versions import load
 
     if card and json:
-        raise typer.BadParameter("--card says otherwise: omit one", param_hint="--json")
-    stored = load(model, _store(store))
+        raise typer.BadParameter(
+            "--card prints Markdown: leave one of both out", param_hint="--json"
+        )
+    stored = load(model, chosen_store(store))
     if json:
         result_json({**stored.manifest, "hash": stored.reference.hash})
     elif card:
         result(stored.card.rstrip("\n"))
     else:
         facts = stored.manifest["facts"]
-        rows = list(_flat("", facts)) if isinstance(facts, Mapping) else []
+        rows = list(flat(facts)) if isinstance(facts, Mapping) else []
         rows.sort(key=lambda row: _FIRST.index(row[0]) if row[0] in _FIRST else len(_FIRST))
-        about: list[tuple[str, object]] = [
+        about = [
             ("created", str(stored.manifest["created"])),
             ("hash", stored.reference.hash),
         ]
         result(f"{stored.reference}\n")
         result_table(
-            (_cut(name, _NAME), _cut(_shown(value), _WIDTH))
+            (_cut(name, _NAME), _cut(text_of(value), _WIDTH))
             for name, value in [*about, *rows[:_ROWS]]
         )
         result("\nthe model card: --card; everything: --json")
@@ -103,21 +102,6 @@ _ROWS = 16  # with the lines around them, a screen of 24 lines
 _NAME, _WIDTH = 26, 52  # of names and values in a screen of 80 columns
 
 
-def _flat(prefix: str, facts: Mapping[str, object]) -> Iterator[tuple[str, object]]:
-    """Yield facts with the names of their parents, without lists and counts of symbols."""
-    for key, value in facts.items():
-        if isinstance(value, Mapping) and key != "symbols":
-            yield from _flat(f"{prefix}{key}.", value)
-        elif isinstance(value, str | int | float):
-            yield prefix + key, value
-
-
-def _shown(value: object) -> str:
-    if isinstance(value, float):
-        return f"{value:.4g}"
-    return f"{value:,}" if isinstance(value, int) else " ".join(str(value).split())
-
-
 def _cut(text: str, width: int) -> str:
     return text if len(text) <= width else text[: width - 1] + "…"
 
@@ -125,14 +109,11 @@ def _cut(text: str, width: int) -> str:
 @app.command(epilog="Example: lpcfg models verify en@1")
 def verify(model: Model, store: Store = None, json: Json = False) -> None:
     """Check size and SHA-256 of every file of a version, and that the files are a usable model."""
-    from lpcfg.kinds.constituency import model as constituents
-    from lpcfg.kinds.dependencies import model as dependencies
-    from lpcfg.kinds.tags import model as sequences
+    from lpcfg.kinds.registry import loaded
     from lpcfg.store.versions import load_checked
 
-    stored, checked = load_checked(model, _store(store))
-    kinds = {one.KIND: one.from_bundle for one in (dependencies, sequences)}
-    kinds.get(str(stored.grammar.get("kind")), constituents.from_bundle)(stored)
+    stored, checked = load_checked(model, chosen_store(store))
+    loaded(stored)
     if json:
         result_json([{"path": f.path, "bytes": f.size, "sha256": f.sha256} for f in checked])
         return
@@ -144,7 +125,7 @@ def remove(model: Model, store: Store = None, json: Json = False) -> None:
     """Remove one version for good. A bare NAME is enough if it has a single version."""
     from lpcfg.store.versions import remove as remove_version
 
-    removed = str(remove_version(model, _store(store)))
+    removed = str(remove_version(model, chosen_store(store)))
     if json:
         result_json({"removed": removed})
     else:

@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from lpcfg.cli.options import Json
+from lpcfg.api.stores import chosen
+from lpcfg.cli.options import Json, Workers
 from lpcfg.cli.terminal import check_output, progress, result, result_json, result_table
 
 app = typer.Typer(
@@ -75,7 +76,7 @@ def train(
         ),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the random numbers.")] = 0,
-    threads: Annotated[int, typer.Option(min=1, help="Number of threads.")] = 2,
+    threads: Workers = None,
     json: Json = False,
 ) -> None:
     """Learn eigenwords from raw text and treebanks and write them to a file."""
@@ -96,7 +97,7 @@ def train(
         square_roots=counts is Counts.ROOTS,
         rates=tuple(rate) if rate else Options.rates,
         seed=seed,
-        threads=threads,
+        threads=chosen(None, threads).threads,
     )
     check_output(output)  # fails before the work instead of after it
     sentences = list(treebank_sentences(treebank or ()))

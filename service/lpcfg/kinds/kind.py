@@ -105,6 +105,7 @@ class Kind(ABC, Generic[P, Opt, A]):
     group       the name of this group, if it is another; "" for a kind that has none, because
                 `lpcfg train`, `lpcfg parse` and so on are its own
     verb        the command of the group that prints answers
+    data        the form of its gold data, as in "files of Penn brackets"
     options     the class of the options of an answer
     evaluating  the class of the options of an evaluation
     training    the class of the options of training; None if `train` is not there
@@ -121,6 +122,7 @@ class Kind(ABC, Generic[P, Opt, A]):
     command: ClassVar[str]
     group: ClassVar[str | None] = None
     verb: ClassVar[str] = "parse"
+    data: ClassVar[str] = "gold data"
     options: ClassVar[type[Options]] = NoOptions
     evaluating: ClassVar[type[Options]] = NoOptions
     training: ClassVar[type[Options] | None] = None

@@ -3,14 +3,18 @@
 Kinds are imported when they are asked for, so that a command loads what it needs alone.
 """
 
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lpcfg.base.errors import InputError, StoreError
 from lpcfg.kinds.kind import Kind, Loaded
+
+if TYPE_CHECKING:
+    from lpcfg.store.versions import Stored
 
 KINDS = {
     "constituency": "lpcfg.kinds.constituency.kind:Constituency",
@@ -44,6 +48,11 @@ def all_kinds() -> list[AnyKind]:
     return [kind_named(name) for name in KINDS]
 
 
+def kind_of(facts: Mapping[str, Any]) -> AnyKind:
+    """Return the kind of a model by the facts of its manifest: of constituents without one."""
+    return kind_named(str(facts.get("kind", "constituency")))
+
+
 def load_model(reference: str, *stores: str | Path, only: str | None = None) -> AnyLoaded:
     """Load and verify a stored model of any kind, and make what answers.
 
@@ -59,14 +68,20 @@ def load_model(reference: str, *stores: str | Path, only: str | None = None) -> 
     from lpcfg.store.versions import facts_of, load
 
     facts = facts_of(reference, *stores)
-    kind = kind_named(str(facts.get("kind", "constituency")))  # as models without one are
+    kind = kind_of(facts)
     if only is not None and kind.name != only:
         raise InputError(
             f"expected a {kind_named(only).title}, got {reference}, a {kind.title}: name another "
-            f"model, or use `lpcfg {kind.command}`"
+            "model, or use `lpcfg parse`, which takes every kind"
         )
     with ThreadPoolExecutor(1) as beside:
         loading = beside.submit(load, reference, *stores)
         kind.prepare()
-        stored = loading.result()
+        return loaded(loading.result())
+
+
+def loaded(stored: "Stored") -> AnyLoaded:
+    """Make what answers by a stored model."""
+    facts: Any = stored.manifest["facts"]
+    kind = kind_of(facts)
     return Loaded(kind, kind.load(stored), stored.reference, facts)

@@ -1,14 +1,16 @@
 """The report's page: the facts in a model's manifest and the results of an evaluation.
 
-A section is left out if the model was published without its facts.
+A section is left out if the model was published without its facts. A model of constituents has
+plots of its own; models of other kinds have their scores and facts in tables.
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import Any
 
+from lpcfg.kinds.registry import kind_of
 from lpcfg.report.plots import Bar, Mark, bars, heat, reliability
 from lpcfg.report.style import CSS
 from lpcfg.store.files import Tensors
@@ -32,38 +34,35 @@ class Evaluation:
 
 def page(stored: Stored, evaluation: Evaluation | None = None) -> str:
     """Write the whole page. Without an evaluation, show the dev scores from training."""
-    manifest: Facts = stored.manifest
-    facts: Facts = manifest.get("facts") or {}
-    evaluation = evaluation or _on_dev(facts)
+    facts, shown = _facts(stored), _shown(stored, evaluation)
+    ours = kind_of(facts).name == "constituency"
     sections = [
-        *(_scored(evaluation, stored) if evaluation else ()),
-        _unseen(facts.get("dev") or {}),
-        _spectra(facts),
+        *(_of_trees(stored, facts, shown) if ours else map(_scores, shown)),
         _sizes(stored, facts),
         _stages(facts.get("stages", ())),
-        _configuration(facts),
+        _configuration(facts) if ours else _training(facts),
     ]
+    tiles = _tree_tiles(shown) if ours else {}
     name = escape(str(stored.reference))
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>{name} · lpcfg</title><style>{CSS}</style></head><body>\n"
-        f"{_top(stored, facts, evaluation)}\n<main>\n{_joined(sections)}\n</main></body></html>\n"
+        f"{_top(stored, facts, tiles)}\n<main>\n{_joined(sections)}\n</main></body></html>\n"
     )
 
 
 def told(stored: Stored, evaluation: Evaluation | None = None) -> dict[str, Any]:
     """Return the facts that the page shows, for scripts."""
     manifest: Facts = stored.manifest
-    facts: Facts = manifest.get("facts") or {}
-    evaluation = evaluation or _on_dev(facts)
+    facts, shown = _facts(stored), _shown(stored, evaluation)
     reference, maps = stored.reference, _maps(stored)
     return {
         "name": reference.name,
         "version": reference.version,
         "hash": reference.hash,
         "created": manifest["created"],
-        "evaluation": evaluation and {"on": evaluation.title, **evaluation.scores},
+        "evaluation": {"on": shown[0].title, **shown[0].scores} if shown else None,
         "calibration_map": maps.get(""),
         "kind_calibration_maps": {kind: one for kind, one in maps.items() if kind},
         "arrays": _array_bytes(stored.tensors),
@@ -72,29 +71,30 @@ def told(stored: Stored, evaluation: Evaluation | None = None) -> dict[str, Any]
     }
 
 
-def _on_dev(facts: Facts) -> Evaluation | None:
-    dev = facts.get("dev")
-    return Evaluation("the dev trees, when it was trained", dev) if dev else None
+def _facts(stored: Stored) -> Facts:
+    manifest: Facts = stored.manifest
+    return manifest.get("facts") or {}
+
+
+def _shown(stored: Stored, evaluation: Evaluation | None) -> list[Evaluation]:
+    """Return the evaluation, or else those of training."""
+    facts = _facts(stored)
+    return (
+        [evaluation]
+        if evaluation
+        else [Evaluation(title, scores) for title, scores in kind_of(facts).scores(facts).items()]
+    )
 
 
 def _joined(sections: Iterable[str]) -> str:
     return "\n".join(section for section in sections if section)
 
 
-def _top(stored: Stored, facts: Facts, evaluation: Evaluation | None) -> str:
+def _top(stored: Stored, facts: Facts, scores: Mapping[str, str]) -> str:
     """Write the model's name, and a tile for each of the most important numbers."""
     manifest: Facts = stored.manifest
     members = facts.get("members", ())
-    tiles: dict[str, str] = {}
-    if evaluation:
-        scores = evaluation.scores
-        tiles["F1, strict"] = f"{scores['f1']:.1f}"
-        tiles["exact trees"] = f"{scores['exact_match']:.1f} %"
-        tiles["tags right"] = f"{scores['tag_accuracy']:.1f} %"
-        if "calibration_error" in scores:
-            tiles["calibration error"] = f"{scores['calibration_error']:.3f}"
-        if "sentences_per_second" in scores:
-            tiles["sentences a second"] = f"{scores['sentences_per_second']:.0f}"
+    tiles = dict(scores)
     if members:
         tiles["members"] = str(len(members))
     if "sizes" in facts:
@@ -128,13 +128,61 @@ def _training_seconds(stages: Sequence[Facts]) -> float:
     return float(sum(one["seconds"] for one in stages if not one["name"].endswith("dev")))
 
 
-# Scores -------------------------------------------------------------------------------------------
+# Any kind of models -------------------------------------------------------------------------------
 
 
-def _scored(evaluation: Evaluation, stored: Stored) -> list[str]:
-    if "calibration" not in evaluation.scores:
-        return [_f1(evaluation)]
-    return [_f1(evaluation), _calibration(evaluation, _maps(stored))]
+def _scores(evaluation: Evaluation) -> str:
+    return _section(f"Scores on {escape(evaluation.title)}", "", _figures(evaluation.scores))
+
+
+def _training(facts: Facts) -> str:
+    rest = {name: value for name, value in facts.items() if name not in ("dev", "stages")}
+    return _section("What it was learned from, and how", "", _figures(rest))
+
+
+def _figures(facts: Facts) -> str:
+    rows = ((name.replace("_", " "), text_of(value)) for name, value in flat(facts))
+    return _table(("what", "value"), rows)
+
+
+def flat(facts: Facts, prefix: str = "") -> Iterator[tuple[str, str | float]]:
+    """Yield facts with the names of their parents, without lists and counts of symbols."""
+    for key, value in facts.items():
+        if isinstance(value, Mapping) and key != "symbols":
+            yield from flat(value, f"{prefix}{key}.")
+        elif isinstance(value, str | int | float):
+            yield prefix + key, value
+
+
+def text_of(value: str | float) -> str:
+    """Write a fact for people."""
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    return f"{value:,}" if isinstance(value, int) else " ".join(value.split())
+
+
+# Scores of trees ----------------------------------------------------------------------------------
+
+
+def _of_trees(stored: Stored, facts: Facts, shown: Sequence[Evaluation]) -> Iterator[str]:
+    for evaluation in shown:
+        yield _f1(evaluation)
+        if "calibration" in evaluation.scores:
+            yield _calibration(evaluation, _maps(stored))
+    yield _unseen(facts.get("dev") or {})
+    yield _spectra(facts)
+
+
+def _tree_tiles(shown: Sequence[Evaluation]) -> dict[str, str]:
+    scores = shown[0].scores if shown else {}
+    formats = (
+        ("f1", "F1, strict", "{:.1f}"),
+        ("exact_match", "exact trees", "{:.1f} %"),
+        ("tag_accuracy", "tags right", "{:.1f} %"),
+        ("calibration_error", "calibration error", "{:.3f}"),
+        ("sentences_per_second", "sentences a second", "{:.0f}"),
+    )
+    return {title: form.format(scores[key]) for key, title, form in formats if key in scores}
 
 
 def _maps(stored: Stored) -> dict[str, Any]:

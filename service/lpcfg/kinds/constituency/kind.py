@@ -65,6 +65,7 @@ class Constituency(Kind["Parser", ParseOptions, "Analysis"]):
     title = "constituency model"
     command = "parse"
     group = ""
+    data = "Penn brackets"
     options = ParseOptions
     evaluating = EvaluationOptions
     forms = {"ptb": "mrg", "conllu": "conllu", "svg": "", "latex": ""}

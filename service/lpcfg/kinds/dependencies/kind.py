@@ -40,6 +40,7 @@ class Dependencies(Kind["DependencyParser", NoOptions, "ParsedArcs"]):
     title = "dependency model"
     command = "dependencies"
     group = "dep"
+    data = "CoNLL-U"
     training = DependencyTraining
     forms = {"conllu": "conllu"}
     columns = {

@@ -41,6 +41,7 @@ class Tagging(Kind["SequenceTagger", NoOptions, "Tags"]):
     title = "tagging model"
     command = "tag"
     verb = "apply"
+    data = "Penn brackets"
     training = TaggerTraining
     forms = {"tagged": "tagged"}
     columns = {
