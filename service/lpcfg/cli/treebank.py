@@ -15,13 +15,13 @@ app = typer.Typer(
 @app.command(epilog="Example: lpcfg treebank stats trees.mrg --json")
 def stats(treebanks: Treebanks, json: Json = False) -> None:
     """Count trees, words, labels and tags."""
-    from lpcfg.trees.inspect import Look
+    from lpcfg.trees.inspect import Inspection
 
-    look = Look.at(treebanks)
+    inspection = Inspection.of(treebanks)
     if json:
-        result_json(look.as_dict())
+        result_json(inspection.as_dict())
     else:
-        result("\n".join(look.sizes()))
+        result("\n".join(inspection.sizes()))
 
 
 @app.command(epilog="Example: lpcfg treebank check trees.mrg")
@@ -30,10 +30,10 @@ def check(treebanks: Treebanks, json: Json = False) -> None:
 
     A tree that cannot be read is an error that names its file, line and column.
     """
-    from lpcfg.trees.inspect import Look
+    from lpcfg.trees.inspect import Inspection
 
-    look = Look.at(treebanks)
+    inspection = Inspection.of(treebanks)
     if json:
-        result_json(look.as_dict())
+        result_json(inspection.as_dict())
     else:
-        result("\n".join(look.findings()))
+        result("\n".join(inspection.findings()))

@@ -14,7 +14,7 @@ from itertools import pairwise
 from lpcfg.base.collector import collector_paused
 from lpcfg.base.errors import InputError, TreebankError
 from lpcfg.text.files import Source, texts
-from lpcfg.trees.tree import Tree, pieces
+from lpcfg.trees.tree import Tree, bracket_parts
 
 MAX_DEPTH = 500
 
@@ -22,7 +22,7 @@ MAX_DEPTH = 500
 # Reading ------------------------------------------------------------------------------------------
 
 _SPACES = " \t\n\r\f\v"
-# Matches an opening bracket with its label, for a leaf also its word (first piece, all others) and
+# Matches an opening bracket with its label, for a leaf also its word (first part, all others) and
 # all ')' that follow; or else any character that is out of place. A text that is cut before a '('
 # gives the same matches.
 _OPENING = re.compile(
@@ -44,13 +44,16 @@ def read(source: Source | Sequence[Source], *, max_depth: int = MAX_DEPTH) -> It
 
     A folder is read recursively, its files in sorted order, without hidden ones. Text is UTF-8,
     with or without a byte order mark, and may be compressed by gzip. Files are opened one after
-    another as the trees are consumed. Raise TreebankError if the text is not well-formed trees,
-    nested in at most max_depth brackets, and InputError if there is nothing to read.
+    another as the trees are consumed.
+
+    Raises:
+        TreebankError: for text that is not well-formed trees, nested in at most max_depth brackets
+        InputError: if there is nothing to read
     """
     sources: Sequence[Source]
     sources = [source] if isinstance(source, str) or not isinstance(source, Sequence) else source
-    for one in sources:
-        for name, text in texts(one):
+    for entry in sources:
+        for name, text in texts(entry):
             yield from read_string(text, source=name, max_depth=max_depth)
 
 
@@ -112,7 +115,7 @@ def parse_tree(text: str, *, source: str = "<string>", max_depth: int = MAX_DEPT
 
 
 def _chunks(text: str) -> Iterator[str]:
-    """Cut the text before a '(' into pieces of about _CHUNK characters."""
+    """Cut the text before a '(' into chunks of about _CHUNK characters."""
     cuts = [0]
     while (cut := text.find("(", cuts[-1] + _CHUNK)) >= 0:
         cuts.append(cut)
@@ -313,14 +316,15 @@ def ptb_unescape(word: str) -> str:
 def write(tree: Tree) -> str:
     """Write the tree as one line of brackets, from which `parse_tree` reads an equal tree.
 
-    Raise InputError for a tree that brackets cannot hold: a label or word that is empty or contains
-    a parenthesis or ASCII white space. Single spaces inside a word are allowed. Only the root may
-    have the label '', and only over children.
+    Raises:
+        InputError: for a label or word that is empty or contains a parenthesis or ASCII white
+            space. Single spaces inside a word are allowed. Only the root may have the label '',
+            and only over children.
     """
-    found = pieces(tree)
-    line = "".join(found)[1:]
-    constituents = found.count(")")
-    leaves = len(found) - 2 * constituents
+    parts = bracket_parts(tree)
+    line = "".join(parts)[1:]
+    constituents = parts.count(")")
+    leaves = len(parts) - 2 * constituents
     if not _has_only_own_marks(line, constituents + leaves, leaves):
         _check(tree)
     return line

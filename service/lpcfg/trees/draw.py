@@ -69,10 +69,10 @@ def _nodes(tree: Tree) -> list[_Node]:
         place = len(nodes)
         nodes.append(_Node(node, parent, 1 + nodes[parent].depth if parent >= 0 else 0))
         agenda += [(child, place) for child in reversed(node.children)]
-    for one in reversed(nodes):
-        one.words += one.tree.is_leaf
-        if one.parent >= 0:
-            nodes[one.parent].words += one.words
+    for drawn in reversed(nodes):
+        drawn.words += drawn.tree.is_leaf
+        if drawn.parent >= 0:
+            nodes[drawn.parent].words += drawn.words
     return nodes
 
 

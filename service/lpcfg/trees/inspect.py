@@ -41,7 +41,7 @@ ODD: Mapping[str, Callable[[Tree], bool]] = {
 
 
 @dataclass
-class Look:
+class Inspection:
     """Findings in some trees, counted as the trees come."""
 
     trees: int = 0
@@ -72,16 +72,16 @@ class Look:
                 self.odd[kind].append(write(tree))
 
     @classmethod
-    def at(cls, sources: Iterable[Source]) -> "Look":
+    def of(cls, sources: Iterable[Source]) -> "Inspection":
         """Look through files. Each rule of style is counted on the trees as they are published."""
-        look = cls()
+        result = cls()
         for raw in read(list(sources)):
-            look.add(raw)
+            result.add(raw)
             tree = normalize(raw)
             if tree is not None:
                 for rule in RULES:
-                    look.style += Style((rule,)).counts([tree])
-        return look
+                    result.style += Style((rule,)).counts([tree])
+        return result
 
     def as_dict(self) -> dict[str, Any]:
         """Return what `lpcfg treebank --json` prints."""

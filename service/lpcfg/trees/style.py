@@ -13,6 +13,7 @@ which bank it is for. None looks at more than a node, its parent and its sibling
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from operator import is_not
 
 from lpcfg.base.errors import InputError
 from lpcfg.text.files import Source
@@ -38,7 +39,7 @@ def _everywhere(tree: Tree, change: Callable[[Tree], Sequence[Tree] | None]) -> 
         children = tuple([new for part in parts for new in part])
         if parts and not children:
             return ()
-        if len(children) != len(node.children) or any(map(_differ, children, node.children)):
+        if len(children) != len(node.children) or any(map(is_not, children, node.children)):
             node = Tree(node.label, children)
         replaced = change(node)
         if replaced is None:
@@ -52,21 +53,17 @@ def _everywhere(tree: Tree, change: Callable[[Tree], Sequence[Tree] | None]) -> 
     return (roots[0] if roots else None), changes
 
 
-def _differ(one: Tree, other: Tree) -> bool:
-    return one is not other
-
-
 def _is_over(node: Tree, tags: frozenset[str]) -> bool:
     """Return True if the node's first word has one of these tags, directly below it."""
     return bool(node.children) and node.children[0].is_leaf and node.children[0].label in tags
 
 
-def _relabelled(node: Tree, at: Mapping[int, str]) -> Tree:
+def _relabelled(node: Tree, new_labels: Mapping[int, str]) -> Tree:
     """Return the node with other labels for some of its children."""
     return Tree(
         node.label,
         tuple(
-            Tree(at[k], child.children, child.word) if k in at else child
+            Tree(new_labels[k], child.children, child.word) if k in new_labels else child
             for k, child in enumerate(node.children)
         ),
     )
@@ -133,14 +130,14 @@ def w_words(tree: Tree) -> Changed:
     def change(node: Tree) -> Sequence[Tree] | None:
         if node.label not in {"SBAR", "SBARQ"}:
             return None
-        at = {
+        new_labels = {
             k: "WHNP"
             for k, child in enumerate(node.children[:-1])
             if child.label == "NP"
             and _is_over(child, _W_TAGS)
             and any(later.label in _CLAUSES for later in node.children[k + 1 :])
         }
-        return (_relabelled(node, at),) if at else None
+        return (_relabelled(node, new_labels),) if new_labels else None
 
     return _everywhere(tree, change)
 
@@ -151,8 +148,8 @@ def to(tree: Tree) -> Changed:
     def change(node: Tree) -> Sequence[Tree] | None:
         if node.label not in {"PP", "WHPP"}:
             return None
-        at = {k: "IN" for k, c in enumerate(node.children) if c.is_leaf and c.label == "TO"}
-        return (_relabelled(node, at),) if at else None
+        new_labels = {k: "IN" for k, c in enumerate(node.children) if c.is_leaf and c.label == "TO"}
+        return (_relabelled(node, new_labels),) if new_labels else None
 
     return _everywhere(tree, change)
 
@@ -301,12 +298,12 @@ class Style:
 
     def counts(self, trees: Iterable[Tree]) -> Counter[str]:
         """Count how often each rule changes these trees if all are applied one after another."""
-        found: Counter[str] = Counter(dict.fromkeys(self.rules, 0))
+        changes: Counter[str] = Counter(dict.fromkeys(self.rules, 0))
         for tree in trees:
-            self._counted(tree, found)
-        return found
+            self._counted(tree, changes)
+        return changes
 
-    def _counted(self, tree: Tree, found: Counter[str]) -> Tree | None:
+    def _counted(self, tree: Tree, changes: Counter[str]) -> Tree | None:
         if not self.rules:
             return tree
         has = {node.label for node in tree.nodes()} | {node.word for node in tree.leaves()}
@@ -314,7 +311,7 @@ class Style:
         for name in self.rules:
             if changed is not None and not RULES[name].needs.isdisjoint(has):
                 changed, times = RULES[name].change(changed)
-                found[name] += times
+                changes[name] += times
         return changed
 
 

@@ -151,27 +151,27 @@ class Tree:
 
 def as_brackets(tree: Tree) -> str:
     """Write the tree as one line of brackets, without checking that brackets can hold it."""
-    return "".join(pieces(tree))[1:]
+    return "".join(bracket_parts(tree))[1:]
 
 
-def pieces(tree: Tree) -> list[str]:
-    """List what the line of brackets is made of, behind a blank: one piece for each leaf, two for
-    each constituent, of which the second is `)`.
+def bracket_parts(tree: Tree) -> list[str]:
+    """Split the line of brackets into parts, each behind a blank: one for a leaf, and two for a
+    constituent, of which the second is `)`.
     """
-    found: list[str] = []
+    parts: list[str] = []
     stack = [iter((tree,))]
     while stack:
         for node in stack[-1]:
             if node.word is None:
-                found.append(f" ({node.label}")
+                parts.append(f" ({node.label}")
                 stack.append(iter(node.children))
                 break
-            found.append(f" ({node.label} {node.word})")
+            parts.append(f" ({node.label} {node.word})")
         else:
             stack.pop()
-            found.append(")")
-    del found[-1]  # the lowest of the stack was no constituent
-    return found
+            parts.append(")")
+    del parts[-1]  # the lowest of the stack was no constituent
+    return parts
 
 
 def _indented(tree: Tree, width: int) -> str:
