@@ -1,7 +1,6 @@
 """`lpcfg models`: list, show, verify and remove the models of a store."""
 
-from collections.abc import Mapping
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -56,6 +55,7 @@ def show(
     json: Json = False,
 ) -> None:
     """Show the main facts of a version, on one screen; with --json, its whole manifest."""
+    from lpcfg.kinds.registry import kind_of
     from lpcfg.report.page import flat, text_of
     from lpcfg.store.versions import load
 
@@ -69,23 +69,22 @@ def show(
     elif card:
         result(stored.card.rstrip("\n"))
     else:
-        facts = stored.manifest["facts"]
-        rows = list(flat(facts)) if isinstance(facts, Mapping) else []
-        rows.sort(key=lambda row: _FIRST.index(row[0]) if row[0] in _FIRST else len(_FIRST))
-        about = [
-            ("created", str(stored.manifest["created"])),
-            ("hash", stored.reference.hash),
-        ]
+        facts: Any = stored.manifest["facts"]
+        scores = kind_of(facts).scores(facts)
+        rows = sorted(flat({**facts, "dev": next(iter(scores.values()), {})}), key=_place)
+        about = {"created": str(stored.manifest["created"]), "hash": stored.reference.hash}
         result(f"{stored.reference}\n")
         result_table(
             (_cut(name, _NAME), _cut(text_of(value), _WIDTH))
-            for name, value in [*about, *rows[:_ROWS]]
+            for name, value in [*about.items(), *rows[:_ROWS]]
         )
         result("\nthe model card: --card; everything: --json")
 
 
 _FIRST = (
+    "kind",
     "treebank.licence",
+    "licence",
     "sizes.trees",
     "sizes.tokens",
     "sizes.words",
@@ -98,6 +97,13 @@ _FIRST = (
     "dev.calibration_error",
     "dev.sentences",
 )
+
+
+def _place(row: tuple[str, object]) -> tuple[int, bool]:
+    name = row[0]
+    return _FIRST.index(name) if name in _FIRST else len(_FIRST), not name.startswith("dev.")
+
+
 _ROWS = 16  # with the lines around them, a screen of 24 lines
 _NAME, _WIDTH = 26, 52  # of names and values in a screen of 80 columns
 

@@ -53,6 +53,5 @@ def _of_lines(form: Form, file: Source) -> Iterator[Sentence]:
 
 def _of_conllu(file: Source) -> Iterator[Sentence]:
     from lpcfg.kinds.dependencies import conllu
-    from lpcfg.predict.documents import sentence_of_conllu
 
-    return map(sentence_of_conllu, conllu.read(file))
+    return map(conllu.words_of, conllu.read(file))

@@ -6,7 +6,7 @@ batches, jobs, collections in all forms of files, and a place in `lpcfg.load`.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
 
@@ -176,6 +176,11 @@ class Kind(ABC, Generic[P, Opt, A]):
 
         del predictor
         return ENGLISH
+
+    def tags(self, predictor: P) -> Collection[str]:
+        """Return the tags that words may be given; none where the model takes none."""
+        del predictor
+        return ()
 
     def check(self, predictor: P, sentence: "Sentence") -> None:
         """Raise InputError if a sentence has what the model cannot use."""

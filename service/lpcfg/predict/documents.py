@@ -3,7 +3,7 @@
 import io
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from lpcfg.base.errors import InputError, TreebankError
 from lpcfg.kinds.dependencies import conllu
@@ -78,14 +78,6 @@ def sentence_of_line(form: Form, line: str, number: int) -> Sentence:
     return sentence_from_tagged(line, number)
 
 
-def sentence_of_conllu(given: conllu.Sentence) -> Sentence:
-    """Take the words of a CoNLL-U sentence, and their offsets in its text where it has one."""
-    words = sentence_from_tokens([row[conllu.FORM] for row in given.words])
-    if not given.offsets:
-        return words
-    return replace(words, text=given.text, start=0, end=len(given.text), offsets=given.offsets)
-
-
 def of_text(name: str, text: str, base: int = 0) -> Iterator[Item]:
     """Find the sentences of a text that begins `base` characters into its document."""
     for sentence in ENGLISH.sentences(text):
@@ -122,7 +114,7 @@ def _of_conllu(name: str, text: str, before: int) -> Iterator[Item | Failure]:
             else:
                 ids = [one[len(_SENT_ID) :] for one in found.comments if one.startswith(_SENT_ID)]
                 place = ids[0] if ids else f"line {first}"
-                yield Item(name, place, None, None, sentence_of_conllu(found))
+                yield Item(name, place, None, None, conllu.words_of(found))
         lines = []
 
 

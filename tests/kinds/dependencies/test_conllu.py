@@ -68,10 +68,10 @@ def test_new_arcs_replace_heads_and_nothing_else() -> None:
     sentence = read(DOG)[0]
     old = sentence.arcs
     heads = (4, 4, 2, 7, 7, 7, 0, 4)
-    new = sentence.with_arcs(Arcs(old.words, heads, old.labels, old.tags), "parsed")
+    new = sentence.with_arcs(Arcs(old.words, heads, old.labels, old.tags))
     assert new.arcs.heads == heads
     assert new.arcs.tags == old.tags
-    assert new.comments == (*sentence.comments, "# parsed")
+    assert new.comments == sentence.comments
     assert [r[0] for r in new.rows] == [r[0] for r in sentence.rows]
     assert [r[5] for r in new.rows] == [r[5] for r in sentence.rows]
 

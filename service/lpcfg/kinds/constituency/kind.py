@@ -1,6 +1,6 @@
 """Constituency models behind the protocol of all kinds."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -142,7 +142,10 @@ class Constituency(Kind["Parser", ParseOptions, "Analysis"]):
     def check(self, predictor: "Parser", sentence: "Sentence") -> None:
         from lpcfg.kinds.sentences import check_tags
 
-        check_tags(sentence, predictor.model.lexicon.tags)
+        check_tags(sentence, self.tags(predictor))
+
+    def tags(self, predictor: "Parser") -> Collection[str]:
+        return predictor.model.lexicon.tags
 
     def row(self, found: "Analysis") -> Json:
         sure = [one.probability for one in found.constituents if one.probability is not None]

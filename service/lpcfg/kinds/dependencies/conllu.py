@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from lpcfg.base.errors import InputError, TreebankError
+from lpcfg.kinds import sentences
 from lpcfg.kinds.dependencies.arcs import Arcs, problem_of
 from lpcfg.text.files import Source, texts
 
@@ -110,10 +111,9 @@ class Sentence:
             elif _WORD.fullmatch(row[ID]) and int(row[ID]) > covered:
                 yield row[FORM], space, [row[FORM]]
 
-    def with_arcs(self, arcs: Arcs, note: str = "") -> "Sentence":
-        """Return the sentence with these heads, relations and tags, without enhanced dependencies.
-
-        `note` becomes a comment line.
+    def with_arcs(self, arcs: Arcs) -> "Sentence":
+        """Return the sentence with these heads, relations and tags, without enhanced
+        dependencies.
         """
         changed = iter(range(len(arcs.words)))
         rows = []
@@ -126,8 +126,23 @@ class Sentence:
                     fields[UPOS], _, fields[XPOS] = arcs.tags[m].partition("|")
                     fields[XPOS] = fields[XPOS] or "_"
             rows.append(tuple(fields))
-        comments = (*self.comments, f"# {note}") if note else self.comments
-        return replace(self, comments=comments, rows=tuple(rows))
+        return replace(self, rows=tuple(rows))
+
+
+@dataclass(frozen=True, slots=True)
+class Words(sentences.Sentence):
+    """The words of a sentence of CoNLL-U, which is kept so that arcs can be written into it."""
+
+    origin: Sentence | None = None
+
+
+def words_of(given: Sentence) -> Words:
+    """Take the words of a sentence, and their offsets in its text where that holds them."""
+    forms = [row[FORM] for row in given.words]
+    if not given.offsets:
+        return Words(forms, origin=given)
+    text, offsets = given.text, given.offsets
+    return Words(forms, text=text, start=0, end=len(text), offsets=offsets, origin=given)
 
 
 def read(source: Source | Sequence[Source]) -> Iterator[Sentence]:

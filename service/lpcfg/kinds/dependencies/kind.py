@@ -85,12 +85,16 @@ class Dependencies(Kind["DependencyParser", NoOptions, "ParsedArcs"]):
     def text(
         self, found: "ParsedArcs", form: str, options: NoOptions, comments: Sequence[str] = ()
     ) -> str | None:
-        """Write CoNLL-U; nothing for a sentence that failed."""
+        """Write CoNLL-U, with the comments and rows of what was read as CoNLL-U if no others
+        are given; nothing for a sentence that failed.
+        """
         from lpcfg.kinds.dependencies import conllu
 
         if found.status == "failed":
             return None
-        return conllu.write([found.conllu(comments)]).removesuffix("\n")
+        origin = None if comments else getattr(found.sentence, "origin", None)
+        made = origin.with_arcs(found.arcs) if origin else found.conllu(comments)
+        return conllu.write([made]).removesuffix("\n")
 
     def gold(self, files: Sequence[str], options: Options) -> "list[Arcs]":
         from lpcfg.kinds.dependencies.train import read
@@ -129,7 +133,7 @@ class Dependencies(Kind["DependencyParser", NoOptions, "ParsedArcs"]):
         from lpcfg.words.files import load
 
         check_publishable(store, name)  # fails before the work instead of after it
-        settings = learning.Settings(epochs=options.epochs)
+        settings = learning.NetworkSettings(epochs=options.epochs)
         config = training.Config(settings, options.members, options.vectors, options.seed, workers)
         trees, measured = (
             self.gold(files, options),

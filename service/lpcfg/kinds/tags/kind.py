@@ -1,6 +1,6 @@
 """Tagging models behind the protocol of all kinds."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -85,10 +85,13 @@ class Tagging(Kind["SequenceTagger", NoOptions, "Tags"]):
     def segmenter(self, predictor: "SequenceTagger") -> "Segmenter":
         return predictor.segmenter
 
+    def tags(self, predictor: "SequenceTagger") -> Collection[str]:
+        return predictor.tags
+
     def check(self, predictor: "SequenceTagger", sentence: "Sentence") -> None:
         from lpcfg.kinds.sentences import check_tags
 
-        check_tags(sentence, predictor.tags)
+        check_tags(sentence, self.tags(predictor))
         if sentence.constraints:
             raise InputError(
                 "expected tokens without constraints, got some: a tagger uses none, leave them out",
