@@ -15,7 +15,7 @@ from benchmarks.dependency_trees.k_best import best_pairs, best_roots
 from numba import njit
 
 from lpcfg.grammar.tables import Doubles, Ints, Longs
-from lpcfg.kinds.dependencies.eisner import LEAST
+from lpcfg.kinds.dependencies.eisner import LOG_ZERO
 
 
 @njit(cache=True, nogil=True)
@@ -42,9 +42,9 @@ def inside(score: Doubles) -> Any:
     """Compute open, pair, done and log Z."""
     n = len(score) - 1
     opened, pair, done = (
-        np.full((n + 1, n + 1), LEAST),
-        np.full((n + 1, n + 1), LEAST),
-        np.full((n + 1, n + 1), LEAST),
+        np.full((n + 1, n + 1), LOG_ZERO),
+        np.full((n + 1, n + 1), LOG_ZERO),
+        np.full((n + 1, n + 1), LOG_ZERO),
     )
     for i in range(1, n + 1):
         done[i, i] = 0.0

@@ -7,7 +7,7 @@ import numpy as np
 from lpcfg.kinds.dependencies import conllu
 from lpcfg.kinds.dependencies import train as training
 from lpcfg.kinds.dependencies.arcs import Arcs
-from lpcfg.kinds.dependencies.learning import Settings
+from lpcfg.kinds.dependencies.learning import NetworkSettings
 from lpcfg.kinds.dependencies.model import DependencyModel
 
 WORDS = {
@@ -18,7 +18,7 @@ WORDS = {
     "PUNCT|.": (".", "!"),
 }
 FAST = training.Config(
-    Settings(32, 24, 16, 16, epochs=4, batch=8, rate=1e-2, words_left_out=0.05), members=1
+    NetworkSettings(32, 24, 16, 16, epochs=4, batch=8, rate=1e-2, words_left_out=0.05), members=1
 )
 
 

@@ -53,7 +53,7 @@ def test_the_k_best_trees_are_those_of_enumeration_in_order(n: int, k: int) -> N
 
 def test_an_arc_that_is_ruled_out_is_in_no_tree() -> None:
     score = scores(4, 0)
-    score[2, 3] = score[0, 1] = eisner.LEAST
+    score[2, 3] = score[0, 1] = eisner.LOG_ZERO
     found, _ = eisner.marginals(score)
     assert found[2, 3] == found[0, 1] == 0
     heads, _ = k_best_trees(score, 500)
@@ -70,8 +70,8 @@ def test_trees_of_equal_scores_are_counted() -> None:
 @pytest.mark.parametrize("spread", [1, 5])
 def test_products_and_logs_give_the_same(spread: float) -> None:
     score = spread * scores(40, 2)
-    found, log_z = eisner.by_products(score)
-    expected, expected_z = eisner.by_logs(score)
+    found, log_z = eisner.marginals_by_products(score)
+    expected, expected_z = eisner.marginals_by_logs(score)
     assert log_z == pytest.approx(expected_z, abs=1e-9)
     np.testing.assert_allclose(found, expected, atol=1e-9)
 
@@ -80,7 +80,7 @@ def test_scores_too_far_apart_for_products_are_left_to_logs() -> None:
     """The only good arcs to words 1 and 2 are a cycle: every tree is e^-2000 times as likely."""
     score = np.zeros((4, 4))
     score[1, 2] = score[2, 1] = 2000
-    assert np.isnan(eisner.by_products(score)[1])
+    assert np.isnan(eisner.marginals_by_products(score)[1])
     found, log_z = eisner.marginals(score)
     assert log_z == pytest.approx(2000 + np.log(6), rel=0.01)
     np.testing.assert_allclose(found[:, 1:].sum(axis=0), 1.0, atol=1e-9)

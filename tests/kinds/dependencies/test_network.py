@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from lpcfg.kinds.dependencies import eisner, learning, network, recurrence
-from lpcfg.kinds.dependencies.learning import Example, Settings
+from lpcfg.kinds.dependencies.learning import Example, NetworkSettings
 from lpcfg.kinds.dependencies.network import Sizes
 
 ROWS = {"word": 6, "end2": 4, "end3": 4, "end4": 4, "start3": 4, "shape": 3}
-PLAIN = Settings(layer=8, arc=5, relation=4, pair=3, left_out=0.0, words_left_out=0.0)
+PLAIN = NetworkSettings(layer=8, arc=5, relation=4, pair=3, left_out=0.0, words_left_out=0.0)
 
 
 def example(n: int, seed: int) -> Example:
@@ -29,7 +29,7 @@ def loss_and_gradients(p: dict[str, np.ndarray], examples: list[Example]) -> tup
     vectors = np.random.default_rng(9).normal(size=(5, 3)).astype(np.float32)
     random = np.random.default_rng(0)
     single = {name: array.astype(np.float32) for name, array in p.items()}
-    gradients, loss = learning.derivatives(single, examples, vectors, PLAIN, random)
+    gradients, loss = learning.batch_gradients(single, examples, vectors, PLAIN, random)
     return loss, gradients
 
 
@@ -62,11 +62,11 @@ def test_sentences_of_a_batch_do_not_see_each_other(parameters: dict[str, np.nda
     examples = [example(4, 1), example(1, 2), example(6, 3)]
     vectors = np.ones((5, 3), np.float32)
     together = network.batch_of([one.rows for one in examples])
-    first, last = network.encoded(p, together, vectors[together.rows[:, -1]])
-    assert len(network.places(together)) == 11
+    first, last = network.encode(p, together, vectors[together.rows[:, -1]])
+    assert len(network.word_rows(together)) == 11
     for one, start in zip(examples, together.first, strict=True):
         alone = network.batch_of([one.rows])
-        c, e = network.encoded(p, alone, vectors[alone.rows[:, -1]])
+        c, e = network.encode(p, alone, vectors[alone.rows[:, -1]])
         words = slice(start, start + len(one.rows))
         np.testing.assert_allclose(first[words], c[1:-1], atol=1e-5)
         np.testing.assert_allclose(last[words], e[1:-1], atol=1e-5)
@@ -75,7 +75,7 @@ def test_sentences_of_a_batch_do_not_see_each_other(parameters: dict[str, np.nda
 def test_a_layer_reads_the_sentence_in_both_directions() -> None:
     """Compare with the formula, a word and a number at a time."""
     gates = np.tanh(np.random.default_rng(0).normal(size=(6, 12))).astype(np.float32)
-    c, y = recurrence.read(gates, np.array([1]), np.array([4]))
+    c, y = recurrence.forward(gates, np.array([1]), np.array([4]))
     for side, words in ((0, (1, 2, 3, 4)), (1, (4, 3, 2, 1))):
         z, f, o = gates[:, 6 * side : 6 * side + 6].reshape(6, 3, 2).transpose(1, 0, 2)
         state = np.zeros(2)
@@ -109,7 +109,7 @@ def test_scores_of_arcs_are_the_formula(parameters: dict[str, np.ndarray]) -> No
 def test_learning_is_the_same_for_a_seed_and_lowers_the_loss() -> None:
     examples = [example(n, n) for n in (3, 5, 2, 6)] * 3
     vectors = np.zeros((5, 3), np.float32)
-    settings = Settings(layer=8, arc=5, relation=4, pair=3, epochs=6, batch=4, rate=0.01)
+    settings = NetworkSettings(layer=8, arc=5, relation=4, pair=3, epochs=6, batch=4, rate=0.01)
     losses: list[float] = []
 
     def run(seed: int) -> dict:

@@ -1,12 +1,16 @@
 """Projective trees by dynamic programming (Eisner 1996): sums, marginals, the best.
 
 Scores are of arcs: score[h, m] of the arc from h to m, words from 1, h = 0 for the root; a tree has
-one root. Items of a span of words i … j:
+one root. Items of a span of words i … j, each with its head first (h, e are i, j or j, i):
 
-    open[i, j], open[j, i]      i and j are joined by an arc from the first index to the second
-    done[i, j], done[j, i]      all words of the span descend from the first index's
+    incomplete[h, e] = score[h, e] + log Σ_k exp(complete[i, k] + complete[j, k + 1]),  i ≤ k < j
+                                an arc from h to e, over two halves that meet behind k
+    complete[h, e] = log Σ_k exp(incomplete[h, k] + complete[k, e]),  k between h and e, not h
+                                all words of the span descend from h, whose last child there is k
+    log Z = log Σ_r exp(score[0, r] + complete[r, 1] + complete[r, n])
 
-Sums are in logs. Marginals are derivatives of log Z by scores, passed back through the same steps.
+Marginals are derivatives of log Z by scores, passed back through the same steps: the posterior of
+an item is shared among the summands of its sum, in proportion to them.
 """
 
 from typing import Any
@@ -16,11 +20,11 @@ import numpy as np
 from lpcfg.base.jit import compiled
 from lpcfg.grammar.tables import Doubles, Longs
 
-LEAST = -1e30
+LOG_ZERO = -1e30
 """Stands for log 0: sums of few of these stay finite."""
-SMALLEST = 1e-250
-"""Products below this may lose digits: doubles end at 1e-308."""
-LIKELY = 1e-12
+UNDERFLOW = 1e-250
+"""Sums of products below this may lose digits: doubles end at 1e-308."""
+NEGLIGIBLE = 1e-12
 """Items below this posterior pass nothing on."""
 
 
@@ -38,7 +42,7 @@ def bottom_up(heads: Longs) -> Any:
 
 
 @compiled(helper=True)
-def _plus(a: float, b: float) -> Any:
+def _log_add(a: float, b: float) -> Any:
     """Compute log(e^a + e^b)."""
     if a < b:
         a, b = b, a
@@ -47,139 +51,153 @@ def _plus(a: float, b: float) -> Any:
 
 @compiled()
 def inside(score: Doubles) -> Any:
-    """Compute open, done and log Z."""
+    """Compute incomplete and complete items, and log Z, by the sums in the module's docstring."""
     n = len(score) - 1
-    opened, done = np.full((n + 1, n + 1), LEAST), np.full((n + 1, n + 1), LEAST)
+    incomplete, complete = np.full((n + 1, n + 1), LOG_ZERO), np.full((n + 1, n + 1), LOG_ZERO)
     for i in range(1, n + 1):
-        done[i, i] = 0.0
+        complete[i, i] = 0.0
     for width in range(1, n):
         for i in range(1, n - width + 1):
             j = i + width
-            most = LEAST
+            # both arcs between i and j, over the same two halves
+            largest = LOG_ZERO
             for k in range(i, j):
-                most = max(most, done[i, k] + done[j, k + 1])
+                largest = max(largest, complete[i, k] + complete[j, k + 1])
             total = 0.0
             for k in range(i, j):
-                total += np.exp(done[i, k] + done[j, k + 1] - most)
-            both = most + np.log(total)
-            opened[i, j], opened[j, i] = both + score[i, j], both + score[j, i]
+                total += np.exp(complete[i, k] + complete[j, k + 1] - largest)
+            joined = largest + np.log(total)
+            incomplete[i, j], incomplete[j, i] = joined + score[i, j], joined + score[j, i]
+            # a head at either end
             for head, end, step in ((i, j, 1), (j, i, -1)):
-                most = LEAST
+                largest = LOG_ZERO
                 for k in range(head + step, end + step, step):
-                    most = max(most, opened[head, k] + done[k, end])
+                    largest = max(largest, incomplete[head, k] + complete[k, end])
                 total = 0.0
                 for k in range(head + step, end + step, step):
-                    total += np.exp(opened[head, k] + done[k, end] - most)
-                done[head, end] = most + np.log(total)
-    log_z = LEAST
+                    total += np.exp(incomplete[head, k] + complete[k, end] - largest)
+                complete[head, end] = largest + np.log(total)
+    log_z = LOG_ZERO
     for root in range(1, n + 1):
-        log_z = _plus(log_z, score[0, root] + done[root, 1] + done[root, n])
-    return opened, done, log_z
+        log_z = _log_add(log_z, score[0, root] + complete[root, 1] + complete[root, n])
+    return incomplete, complete, log_z
 
 
 @compiled()
 def marginals(score: Doubles) -> Any:
     """Return the posterior of every arc under p(tree) ∝ exp of its scores' sum; and log Z."""
-    posterior, log_z = by_products(score)
+    posterior, log_z = marginals_by_products(score)
     if np.isnan(log_z):
-        posterior, log_z = by_logs(score)
+        posterior, log_z = marginals_by_logs(score)
     return posterior, log_z
 
 
 @compiled()
-def by_logs(score: Doubles) -> Any:
-    """Compute what `marginals` returns, whatever the scores."""
+def marginals_by_logs(score: Doubles) -> Any:
+    """Compute what `marginals` returns by sums of logs, whatever the scores."""
     n = len(score) - 1
-    opened, done, log_z = inside(score)
-    to_open, to_done = np.zeros((n + 1, n + 1)), np.zeros((n + 1, n + 1))
+    incomplete, complete, log_z = inside(score)
+    p_incomplete, p_complete = np.zeros((n + 1, n + 1)), np.zeros((n + 1, n + 1))
     result = np.zeros((n + 1, n + 1))
+    # the root's arcs, each with the two complete items beside the root
     for root in range(1, n + 1):
-        share = np.exp(score[0, root] + done[root, 1] + done[root, n] - log_z)
+        share = np.exp(score[0, root] + complete[root, 1] + complete[root, n] - log_z)
         result[0, root] = share
-        to_done[root, 1] += share
-        to_done[root, n] += share
+        p_complete[root, 1] += share
+        p_complete[root, n] += share
     for width in range(n - 1, 0, -1):
         for i in range(1, n - width + 1):
             j = i + width
+            # complete items, whose posterior is known by now, to what they are made of
             for head, end, step in ((i, j, 1), (j, i, -1)):
-                above = to_done[head, end]
-                if above < LIKELY:
+                above = p_complete[head, end]
+                if above < NEGLIGIBLE:
                     continue
                 for k in range(head + step, end + step, step):
-                    share = above * np.exp(opened[head, k] + done[k, end] - done[head, end])
-                    to_open[head, k] += share
-                    to_done[k, end] += share
-            result[i, j], result[j, i] = to_open[i, j], to_open[j, i]
-            above = to_open[i, j] + to_open[j, i]
-            if above < LIKELY:
+                    share = above * np.exp(
+                        incomplete[head, k] + complete[k, end] - complete[head, end]
+                    )
+                    p_incomplete[head, k] += share
+                    p_complete[k, end] += share
+            # incomplete items: an arc each, and the two halves below it
+            result[i, j], result[j, i] = p_incomplete[i, j], p_incomplete[j, i]
+            above = p_incomplete[i, j] + p_incomplete[j, i]
+            if above < NEGLIGIBLE:
                 continue
-            both = opened[i, j] - score[i, j]
+            joined = incomplete[i, j] - score[i, j]
             for k in range(i, j):
-                share = above * np.exp(done[i, k] + done[j, k + 1] - both)
-                to_done[i, k] += share
-                to_done[j, k + 1] += share
+                share = above * np.exp(complete[i, k] + complete[j, k + 1] - joined)
+                p_complete[i, k] += share
+                p_complete[j, k + 1] += share
     return result, log_z
 
 
 @compiled(fastmath={"reassoc", "contract", "nsz"}, error_model="numpy")
-def by_products(score: Doubles) -> Any:
+def marginals_by_products(score: Doubles) -> Any:
     """Compute what `marginals` returns without logs, three times as fast; NaN for log Z where
     numbers get too small.
 
-    Scores count from the best one of every word: exp of them is at most 1. `done_to[j, i]` is
-    done[i, j], so that every sum runs along two rows.
+    Scores count from the best one of every word: exp of them is at most 1. `complete_t[j, i]` is
+    complete[i, j], so that every sum runs along two rows.
     """
+    # the sums of the module's docstring, of exp of scores
     n = len(score) - 1
     weight, best = _weights(score)
-    both, opened = np.zeros((n + 1, n + 1)), np.zeros((n + 1, n + 1))
-    done, done_to = np.eye(n + 1), np.eye(n + 1)
+    joined, incomplete = np.zeros((n + 1, n + 1)), np.zeros((n + 1, n + 1))
+    complete, complete_t = np.eye(n + 1), np.eye(n + 1)
     for width in range(1, n):
         for i in range(1, n - width + 1):
             j = i + width
-            both[i, j] = _product(done[i, i:j], done[j, i + 1 : j + 1])
-            opened[i, j], opened[j, i] = both[i, j] * weight[i, j], both[i, j] * weight[j, i]
-            done[i, j] = _product(opened[i, i + 1 : j + 1], done_to[j, i + 1 : j + 1])
-            done[j, i] = _product(opened[j, i:j], done_to[i, i:j])
-            done_to[j, i], done_to[i, j] = done[i, j], done[j, i]
-    roots = weight[0, 1:] * done[1:, 1] * done[1:, n]
+            joined[i, j] = _dot(complete[i, i:j], complete[j, i + 1 : j + 1])
+            incomplete[i, j] = joined[i, j] * weight[i, j]
+            incomplete[j, i] = joined[i, j] * weight[j, i]
+            complete[i, j] = _dot(incomplete[i, i + 1 : j + 1], complete_t[j, i + 1 : j + 1])
+            complete[j, i] = _dot(incomplete[j, i:j], complete_t[i, i:j])
+            complete_t[j, i], complete_t[i, j] = complete[i, j], complete[j, i]
+    # Z, and the posteriors of the root's arcs
+    roots = weight[0, 1:] * complete[1:, 1] * complete[1:, n]
     z = roots.sum()
     result = np.zeros((n + 1, n + 1))
-    if not SMALLEST < z < 1 / SMALLEST:
+    if not UNDERFLOW < z < 1 / UNDERFLOW:
         return result, np.nan
     result[0, 1:] = roots / z
-    to_open, to_done, to_done_to = np.zeros_like(done), np.zeros_like(done), np.zeros_like(done)
-    to_done[1:, 1] += result[0, 1:]
-    to_done[1:, n] += result[0, 1:]
+    # from the widest items down, posteriors of items to those that they are made of
+    p_incomplete = np.zeros_like(complete)
+    p_complete, p_complete_t = np.zeros_like(complete), np.zeros_like(complete)
+    p_complete[1:, 1] += result[0, 1:]
+    p_complete[1:, n] += result[0, 1:]
     for width in range(n - 1, 0, -1):
         for i in range(1, n - width + 1):
             j = i + width
             right, left = slice(i + 1, j + 1), slice(i, j)
-            enough = _share(
-                to_done[i, j] + to_done_to[j, i],
-                done[i, j],
-                opened[i, right],
-                done_to[j, right],
-                to_open[i, right],
-                to_done_to[j, right],
+            # complete[i, j], then complete[j, i]
+            in_range = _distribute(
+                p_complete[i, j] + p_complete_t[j, i],
+                complete[i, j],
+                incomplete[i, right],
+                complete_t[j, right],
+                p_incomplete[i, right],
+                p_complete_t[j, right],
             )
-            enough &= _share(
-                to_done[j, i] + to_done_to[i, j],
-                done[j, i],
-                opened[j, left],
-                done_to[i, left],
-                to_open[j, left],
-                to_done_to[i, left],
+            in_range &= _distribute(
+                p_complete[j, i] + p_complete_t[i, j],
+                complete[j, i],
+                incomplete[j, left],
+                complete_t[i, left],
+                p_incomplete[j, left],
+                p_complete_t[i, left],
             )
-            result[i, j], result[j, i] = to_open[i, j], to_open[j, i]
-            enough &= _share(
-                to_open[i, j] + to_open[j, i],
-                both[i, j],
-                done[i, left],
-                done[j, right],
-                to_done[i, left],
-                to_done[j, right],
+            # both arcs, over the same two halves
+            result[i, j], result[j, i] = p_incomplete[i, j], p_incomplete[j, i]
+            in_range &= _distribute(
+                p_incomplete[i, j] + p_incomplete[j, i],
+                joined[i, j],
+                complete[i, left],
+                complete[j, right],
+                p_complete[i, left],
+                p_complete[j, right],
             )
-            if not enough:
+            if not in_range:
                 return result, np.nan
     return result, best + np.log(z)
 
@@ -202,7 +220,7 @@ def _weights(score: Doubles) -> Any:
 
 
 @compiled(helper=True, fastmath={"reassoc", "contract", "nsz"}, error_model="numpy")
-def _product(a: Doubles, b: Doubles) -> float:
+def _dot(a: Doubles, b: Doubles) -> float:
     total = 0.0
     for k in range(len(a)):
         total += a[k] * b[k]
@@ -210,60 +228,65 @@ def _product(a: Doubles, b: Doubles) -> float:
 
 
 @compiled(helper=True, fastmath={"reassoc", "contract", "nsz"}, error_model="numpy")
-def _share(
-    posterior: float, total: float, a: Doubles, b: Doubles, to_a: Doubles, to_b: Doubles
+def _distribute(
+    posterior: float, total: float, a: Doubles, b: Doubles, p_a: Doubles, p_b: Doubles
 ) -> bool:
-    """Share the posterior of an item among the pairs that it sums up, total = a · b.
-
-    Return False if the total is too small for that.
+    """Share the posterior of an item among the pairs that it sums up: p_k = posterior a_k b_k /
+    total, where total = a · b. Return False if the total is too small for that.
     """
-    if posterior < LIKELY:
+    if posterior < NEGLIGIBLE:
         return True
-    each = posterior / total
+    scale = posterior / total
     for k in range(len(a)):
-        share = each * a[k] * b[k]
-        to_a[k] += share
-        to_b[k] += share
-    return total > SMALLEST
+        share = scale * a[k] * b[k]
+        p_a[k] += share
+        p_b[k] += share
+    return total > UNDERFLOW
 
 
 @compiled()
 def best_tree(score: Doubles) -> Any:
-    """Find the heads of the projective tree with the largest sum of scores; element m − 1 is the
-    head of word m.
+    """Find the projective tree with the largest sum of scores.
+
+    The recursion is that of the sums, with the largest summand in place of the sum; the k of every
+    item is remembered.
+
+    Returns:
+        The heads: element m − 1 is the head of word m
     """
     n = len(score) - 1
-    opened, done = np.full((n + 1, n + 1), LEAST), np.full((n + 1, n + 1), LEAST)
+    incomplete, complete = np.full((n + 1, n + 1), LOG_ZERO), np.full((n + 1, n + 1), LOG_ZERO)
     split = np.zeros((n + 1, n + 1), np.int64)
-    joint = np.zeros((n + 1, n + 1), np.int64)
+    arc_split = np.zeros((n + 1, n + 1), np.int64)
     for i in range(1, n + 1):
-        done[i, i] = 0.0
+        complete[i, i] = 0.0
     for width in range(1, n):
         for i in range(1, n - width + 1):
             j = i + width
-            most = 2 * LEAST
+            largest = 2 * LOG_ZERO
             for k in range(i, j):
-                value = done[i, k] + done[j, k + 1]
-                if value > most:
-                    most, joint[i, j] = value, k
-            opened[i, j], opened[j, i] = most + score[i, j], most + score[j, i]
+                value = complete[i, k] + complete[j, k + 1]
+                if value > largest:
+                    largest, arc_split[i, j] = value, k
+            incomplete[i, j], incomplete[j, i] = largest + score[i, j], largest + score[j, i]
             for head, end, step in ((i, j, 1), (j, i, -1)):
-                most = 2 * LEAST
+                largest = 2 * LOG_ZERO
                 for k in range(head + step, end + step, step):
-                    value = opened[head, k] + done[k, end]
-                    if value > most:
-                        most, split[head, end] = value, k
-                done[head, end] = most
-    root, most = 1, 2 * LEAST
+                    value = incomplete[head, k] + complete[k, end]
+                    if value > largest:
+                        largest, split[head, end] = value, k
+                complete[head, end] = largest
+    # the root's word
+    root, largest = 1, 2 * LOG_ZERO
     for r in range(1, n + 1):
-        value = score[0, r] + done[r, 1] + done[r, n]
-        if value > most:
-            most, root = value, r
-    return _followed(root, split, joint)
+        value = score[0, r] + complete[r, 1] + complete[r, n]
+        if value > largest:
+            largest, root = value, r
+    return _heads_of(root, split, arc_split)
 
 
 @compiled(helper=True)
-def _followed(root: int, split: Longs, joint: Longs) -> Any:
+def _heads_of(root: int, split: Longs, arc_split: Longs) -> Any:
     """Follow the best choices from the root down, and return the heads."""
     n = len(split) - 1
     heads = np.zeros(n, np.int64)
@@ -275,8 +298,8 @@ def _followed(root: int, split: Longs, joint: Longs) -> Any:
         k = split[head, end]
         heads[k - 1] = head
         low, high = min(head, k), max(head, k)
-        at = joint[low, high]
+        middle = arc_split[low, high]
         stack.append((k, end))
-        stack.append((low, at))
-        stack.append((high, at + 1))
+        stack.append((low, middle))
+        stack.append((high, middle + 1))
     return heads

@@ -1,7 +1,7 @@
-"""Derivatives of the network's loss, layer by layer, the last first.
+"""Gradients of the network's loss by backpropagation: layer by layer, the last first.
 
-Every function takes the derivatives by what the network computed and adds those by parameters to
-`out`, whose tables are pairs: rows, and a derivative for each.
+d_x stands for the derivatives of the loss by x, in the shape of x. Every function takes those by
+what the network computed, and writes those by parameters to `gradients`.
 """
 
 from typing import Any, NamedTuple
@@ -24,173 +24,191 @@ from lpcfg.kinds.dependencies.network import (
     Parameters,
     arc_scores,
     distance_row,
+    embed,
     gates,
-    inputs,
-    summed,
+    prefix_sums,
     windows,
 )
 
 Gradients = dict[str, Any]
-"""An array for a parameter, or (rows, an array for them) for a table."""
+"""Derivatives by name: an array for a parameter, (rows, derivatives of each) for a table."""
 NEGLIGIBLE = 1e-4
-"""Arcs whose posterior is so near to what it should be teach nothing."""
+"""Arcs whose derivative (posterior, less 1 where the arc is right) is below this are skipped."""
 
 
-class Layers(NamedTuple):
-    """The layers of a training batch: its rows of facts, what layers multiply, their gates and c,
-    the parts of each that are kept.
+class Activations(NamedTuple):
+    """What `backward` needs of a forward pass: the batch's rows of facts; of every layer its input,
+    its gates and c (`recurrence`), and the dropout mask of its output. masks[0] is the embedding's.
     """
 
     rows: Longs
-    seen: list[Singles]
+    inputs: list[Singles]
     gates: list[Singles]
-    c: list[Singles]
-    kept: list[Singles]
+    cells: list[Singles]
+    masks: list[Singles]
 
 
-def dropped(shape: tuple[int, ...], share: float, random: np.random.Generator) -> Singles:
-    """Draw a mask: 0 for parts that are left out; for the others, the factor that makes up for
-    those.
+def dropout_mask(shape: tuple[int, ...], rate: float, random: np.random.Generator) -> Singles:
+    """Draw a mask of inverted dropout (Srivastava et al. 2014): 0 with probability `rate`, and
+    otherwise 1 / (1 − rate), so that sums keep their mean.
     """
-    return (random.random(shape, np.float32) >= share) * np.float32(1 / (1 - share))
+    return (random.random(shape, np.float32) >= rate) * np.float32(1 / (1 - rate))
 
 
 def forward(
     p: Parameters,
     batch: Batch,
     vectors: Singles,
-    share: float,
+    rate: float,
     random: np.random.Generator,
-) -> tuple[Singles, Singles, Layers]:
-    """Compute the layer of tags and the last like `network.encoded`, but with parts of every layer
-    left out, and without the root.
+) -> tuple[Singles, Singles, Activations]:
+    """Run the network on a batch like `network.encode`, with dropout and without the root.
+
+    Returns:
+        The layer of tags, the last layer, and what `backward` needs
     """
-    x = inputs(p, batch.rows, vectors)
-    kept = [dropped(x.shape, share, random)]
-    seen = [windows(x * kept[0])]
-    read = np.maximum(seen[0] @ p["layer0.weight"] + p["layer0.bias"], 0)
-    found, cells, states = [read], [read], list[Singles]()
+    x = embed(p, batch.rows, vectors)
+    masks = [dropout_mask(x.shape, rate, random)]
+    inputs = [windows(x * masks[0])]
+    y = np.maximum(inputs[0] @ p["layer0.weight"] + p["layer0.bias"], 0)
+    gate_values, cells, states = [y], [y], list[Singles]()
     for k in range(LAYERS):
         if k:
-            found.append(gates(p, k, states[-1]))
-            c, read = recurrence.read(found[k], batch.first, batch.length)
+            gate_values.append(gates(p, k, states[-1]))
+            c, y = recurrence.forward(gate_values[k], batch.first, batch.length)
             cells.append(c)
-            seen.append(states[-1])
-            read += states[-1]
-        kept.append(dropped(read.shape, share, random) * batch.mask)
-        states.append(read * kept[-1])
-    return states[TAG_LAYER], states[-1], Layers(batch.rows, seen, found, cells, kept)
+            inputs.append(states[-1])
+            y += states[-1]
+        masks.append(dropout_mask(y.shape, rate, random) * batch.mask)
+        states.append(y * masks[-1])
+    return states[TAG_LAYER], states[-1], Activations(batch.rows, inputs, gate_values, cells, masks)
 
 
 def backward(
     p: Parameters,
     batch: Batch,
-    layers: Layers,
-    by_tags: Singles,
-    by_last: Singles,
-    out: Gradients,
+    kept: Activations,
+    d_tags: Singles,
+    d_last: Singles,
+    gradients: Gradients,
 ) -> None:
-    """Compute the derivatives by tables and layers, given those by the layer of tags and the
-    last.
+    """Compute the derivatives by tables and layers, given d_tags and d_last, those by the layer of
+    tags and by the last layer.
     """
-    by = by_last
+    d_x = d_last
     for k in reversed(range(LAYERS)):
         if k == TAG_LAYER:
-            by = by + by_tags
-        by = by * layers.kept[k + 1]
+            d_x = d_x + d_tags
+        d_x = d_x * kept.masks[k + 1]
         if k:
-            by_sum = recurrence.read_back(
-                layers.gates[k], layers.c[k], by, batch.first, batch.length
+            d_sum = recurrence.backward(
+                kept.gates[k], kept.cells[k], d_x, batch.first, batch.length
             )
         else:
-            by_sum = by * (layers.gates[0] > 0)
-        out[f"layer{k}.weight"] = layers.seen[k].T @ by_sum
-        out[f"layer{k}.bias"] = by_sum.sum(axis=0)
-        through = by_sum @ p[f"layer{k}.weight"].T
-        by = by + through if k else unwindowed(through)
-    by = by * layers.kept[0]
-    at = by.shape[1] - sum(WIDTHS.values())
+            d_sum = d_x * (kept.gates[0] > 0)
+        gradients[f"layer{k}.weight"] = kept.inputs[k].T @ d_sum
+        gradients[f"layer{k}.bias"] = d_sum.sum(axis=0)
+        through = d_sum @ p[f"layer{k}.weight"].T
+        d_x = d_x + through if k else windows_backward(through)
+    d_x = d_x * kept.masks[0]
+    column = d_x.shape[1] - sum(WIDTHS.values())
     for k, fact in enumerate(FACTS):
-        out[f"table.{fact}"] = layers.rows[:, k], by[:, at : at + WIDTHS[fact]]
-        at += WIDTHS[fact]
+        gradients[f"table.{fact}"] = kept.rows[:, k], d_x[:, column : column + WIDTHS[fact]]
+        column += WIDTHS[fact]
 
 
-def unwindowed(by: Singles) -> Singles:
-    """Compute the derivatives by rows, given those by the windows of these rows."""
-    n = len(by)
-    by = by.reshape(n, WINDOW, -1)
-    result = np.zeros((n, by.shape[2]), np.float32)
+def windows_backward(d_windows: Singles) -> Singles:
+    """Compute the derivatives by rows, given those by their windows (`network.windows`)."""
+    n = len(d_windows)
+    d_windows = d_windows.reshape(n, WINDOW, -1)
+    d_x = np.zeros((n, d_windows.shape[2]), np.float32)
     for k in range(-PAD, PAD + 1):
         to, source = slice(max(0, -k), n - max(0, k)), slice(max(0, k), n - max(0, -k))
-        result[source] += by[to, k + PAD]
-    return result
+        d_x[source] += d_windows[to, k + PAD]
+    return d_x
 
 
-def by_arcs(
-    p: Parameters, states: Singles, parts: ArcParts, batch: Batch, heads: Longs, out: Gradients
+def arc_gradients(
+    p: Parameters,
+    states: Singles,
+    parts: ArcParts,
+    batch: Batch,
+    heads: Longs,
+    gradients: Gradients,
 ) -> tuple[float, Singles]:
-    """Compute −log p of the trees with these heads, and its derivatives by the states."""
-    by = ArcParts(*(np.zeros_like(part) for part in parts))
-    loss = _by_trees(parts, batch.first, batch.length, heads, by)
-    by_states = np.zeros_like(states)
+    """Compute −log p of the trees with these heads, and its derivatives by the states.
+
+    With s(h, m) the score of an arc, −log p = log Z − Σ_m s(head of m, m), so the derivative by
+    s(h, m) is the posterior of the arc, less 1 if h is the head of m.
+    """
+    d_parts = ArcParts(*(np.zeros_like(part) for part in parts))
+    loss = _tree_gradients(parts, batch.first, batch.length, heads, d_parts)
+    d_states = np.zeros_like(states)
     names = ("arc.head", "arc.modifier", "arc.between", "pair.head", "pair.modifier")
-    for name, part in zip(names, by, strict=False):
-        out[name] = states.T @ part
-        by_states += part @ p[name].T
-    out["arc.distance"], out["arc.out"] = by.distance, by.out
-    return loss, by_states
+    for name, part in zip(names, d_parts, strict=False):
+        gradients[name] = states.T @ part
+        d_states += part @ p[name].T
+    gradients["arc.distance"], gradients["arc.out"] = d_parts.distance, d_parts.out
+    return loss, d_states
 
 
 @compiled()
-def _by_trees(parts: ArcParts, first: Longs, length: Longs, heads: Longs, by: ArcParts) -> float:
-    """Add the derivatives by the parts of arcs to `by`, and return −log p of all trees."""
-    loss, at = 0.0, 0
+def _tree_gradients(
+    parts: ArcParts, first: Longs, length: Longs, heads: Longs, d_parts: ArcParts
+) -> float:
+    """Add the derivatives by the parts of arcs to `d_parts`, and return −log p of all trees."""
+    loss, word = 0.0, 0
     for s in range(len(first)):
         score = arc_scores(parts, first[s], length[s])
         posterior, log_z = eisner.marginals(score)
         loss += log_z
         for m in range(1, length[s] + 1):
-            head = heads[at + m - 1]
+            head = heads[word + m - 1]
             loss -= score[head, m]
             posterior[head, m] -= 1
-        at += length[s]
-        _by_scores(parts, first[s] - 1, posterior, by)
+        word += length[s]
+        _score_gradients(parts, first[s] - 1, posterior, d_parts)
     return loss
 
 
 @compiled(helper=True, fastmath={"reassoc", "contract", "nsz"}, error_model="numpy")
-def _by_scores(parts: ArcParts, root: int, by_score: Doubles, by: ArcParts) -> None:
-    """Add the derivatives by the parts of one sentence's arcs, given those by their scores."""
-    n, width = len(by_score) - 1, len(parts.out)
-    before = summed(parts.between[root : root + n + 1])
-    by_before = np.zeros_like(before)
-    by_pair = np.zeros((n + 1, n + 1), np.float32)
+def _score_gradients(parts: ArcParts, root: int, d_score: Doubles, d_parts: ArcParts) -> None:
+    """Add the derivatives by the parts of one sentence's arcs, given those by their scores.
+
+    Back through s(h, m) = pair_head_h · pair_modifier_m + out · relu(hidden), with hidden = head_h
+    + modifier_m + distance + Σ between, a difference of prefix sums (`network.prefix_sums`).
+    """
+    n, width = len(d_score) - 1, len(parts.out)
+    before = prefix_sums(parts.between[root : root + n + 1])
+    d_before = np.zeros_like(before)
+    d_pair = np.zeros((n + 1, n + 1), np.float32)
     for h in range(n + 1):
         for m in range(1, n + 1):
-            step = np.float32(by_score[h, m])
-            if h == m or abs(step) < NEGLIGIBLE:
+            d_s = np.float32(d_score[h, m])
+            if h == m or abs(d_s) < NEGLIGIBLE:
                 continue
-            by_pair[h, m] = step
+            d_pair[h, m] = d_s
             low, high, row = min(h, m), max(h, m), distance_row(h, m)
             for a in range(width):
                 hidden = parts.head[root + h, a] + parts.modifier[root + m, a]
                 hidden += parts.distance[row, a] + before[high, a] - before[low + 1, a]
                 is_on = np.float32(hidden > 0)
-                by.out[a] += step * hidden * is_on
-                by_hidden = step * parts.out[a] * is_on
-                by.head[root + h, a] += by_hidden
-                by.modifier[root + m, a] += by_hidden
-                by.distance[row, a] += by_hidden
-                by_before[high, a] += by_hidden
-                by_before[low + 1, a] -= by_hidden
-    # before[j] sums words 1 … j − 1, so word i is in all rows behind i.
+                d_parts.out[a] += d_s * hidden * is_on
+                d_hidden = d_s * parts.out[a] * is_on
+                d_parts.head[root + h, a] += d_hidden
+                d_parts.modifier[root + m, a] += d_hidden
+                d_parts.distance[row, a] += d_hidden
+                d_before[high, a] += d_hidden
+                d_before[low + 1, a] -= d_hidden
+    # back through the prefix sums: before[j] sums words 1 … j − 1, so word i is in all behind i
     for j in range(n, 0, -1):
         for a in range(width):
-            by_before[j, a] += by_before[j + 1, a]
-            by.between[root + j, a] = by_before[j + 1, a]
+            d_before[j, a] += d_before[j + 1, a]
+            d_parts.between[root + j, a] = d_before[j + 1, a]
+    # back through the products of pairs
     end = root + n + 1
-    by.pair_head[root:end] = np.dot(by_pair, parts.pair_modifier[root:end])
-    by.pair_modifier[root:end] = np.dot(by_pair.T, parts.pair_head[root:end])
+    d_parts.pair_head[root:end] = np.dot(d_pair, parts.pair_modifier[root:end])
+    d_parts.pair_modifier[root:end] = np.dot(d_pair.T, parts.pair_head[root:end])
 
 
 class Ends(NamedTuple):
@@ -201,25 +219,30 @@ class Ends(NamedTuple):
     distances: Longs
 
 
-def by_relations(
+def relation_gradients(
     p: Parameters,
     states: Singles,
     ends: Ends,
     hidden: Singles,
-    by_score: Singles,
-    out: Gradients,
-    by_states: Singles,
+    d_score: Singles,
+    gradients: Gradients,
+    d_states: Singles,
 ) -> None:
-    """Add derivatives by states, given those by relations' scores before the softmax."""
-    out["relation.out"] = hidden.T @ by_score
-    out["relation.bias"] = by_score.sum(axis=0)
-    by: Singles = (by_score @ p["relation.out"].T) * (hidden > 0)
-    out["relation.head"] = states[ends.heads].T @ by
-    out["relation.modifier"] = states[ends.modifiers].T @ by
-    out["relation.distance"] = np.zeros((N_DISTANCES, by.shape[1]), np.float32)
-    add_rows(out["relation.distance"], ends.distances, by)
-    add_rows(by_states, ends.heads, by @ p["relation.head"].T)
-    add_rows(by_states, ends.modifiers, by @ p["relation.modifier"].T)
+    """Compute the derivatives by the relations' parameters, and add those by states to `d_states`.
+
+    Args:
+        hidden: of every arc, from `network.relation_hidden`
+        d_score: the derivatives by the relations' scores before the softmax
+    """
+    gradients["relation.out"] = hidden.T @ d_score
+    gradients["relation.bias"] = d_score.sum(axis=0)
+    d_hidden: Singles = (d_score @ p["relation.out"].T) * (hidden > 0)
+    gradients["relation.head"] = states[ends.heads].T @ d_hidden
+    gradients["relation.modifier"] = states[ends.modifiers].T @ d_hidden
+    gradients["relation.distance"] = np.zeros((N_DISTANCES, d_hidden.shape[1]), np.float32)
+    add_rows(gradients["relation.distance"], ends.distances, d_hidden)
+    add_rows(d_states, ends.heads, d_hidden @ p["relation.head"].T)
+    add_rows(d_states, ends.modifiers, d_hidden @ p["relation.modifier"].T)
 
 
 @compiled()

@@ -1,7 +1,7 @@
 """Learn the network: log likelihood of trees, relations and tags, by Adam (Kingma and Ba 2015).
 
 The loss of a sentence is −log p(tree) of a conditional random field over projective trees, and
-−log p of every word's relation and tag. Parts of each layer are left out at random, and whole
+−log p of every word's relation and tag. Dropout sets parts of each layer's output to 0, and whole
 words: their rows, or their eigenwords.
 """
 
@@ -17,10 +17,10 @@ from lpcfg.kinds.dependencies.gradients import (
     Ends,
     Gradients,
     add_rows,
+    arc_gradients,
     backward,
-    by_arcs,
-    by_relations,
     forward,
+    relation_gradients,
 )
 from lpcfg.kinds.dependencies.network import (
     Batch,
@@ -31,15 +31,15 @@ from lpcfg.kinds.dependencies.network import (
     distance_rows,
     initial,
     log_shares,
-    places,
     relation_hidden,
     with_root,
+    word_rows,
 )
 
-FIRST, SECOND = 0.9, 0.99
+BETA_1, BETA_2 = 0.9, 0.99
 """Adam's β₁ and β₂."""
-KEPT_FIRST, NEW_FIRST = np.float32(FIRST), np.float32(1 - FIRST)
-KEPT_SECOND, NEW_SECOND = np.float32(SECOND), np.float32(1 - SECOND)
+KEPT_MEAN, NEW_MEAN = np.float32(BETA_1), np.float32(1 - BETA_1)
+KEPT_SQUARE, NEW_SQUARE = np.float32(BETA_2), np.float32(1 - BETA_2)
 TINY = np.float32(1e-8)
 
 
@@ -53,8 +53,8 @@ class Example(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Settings:
-    """The settings of learning; docs/dependencies.md tells what others give."""
+class NetworkSettings:
+    """The settings of the network and of its learning; docs/dependencies.md compares others."""
 
     layer: int = 192
     arc: int = 128
@@ -65,48 +65,55 @@ class Settings:
     rate: float = 3e-3
     """Of Adam; it falls in a straight line to a twentieth"""
     left_out: float = 0.25
-    """The share of every layer's numbers"""
+    """The dropout rate of every layer's output"""
     words_left_out: float = 0.2
+    """The dropout rate of whole words"""
 
 
 class Adam:
-    """The state of Adam. In a table, only the rows that a batch uses move."""
+    """Adam with the parameters that it moves, and its averages of their derivatives and of the
+    squares of these. In a table, only the rows that a batch uses move.
+    """
 
     def __init__(self, parameters: dict[str, Singles]) -> None:
         self.parameters = parameters
-        self._first = {name: np.zeros_like(x) for name, x in parameters.items()}
-        self._second = {name: np.zeros_like(x) for name, x in parameters.items()}
+        self._mean = {name: np.zeros_like(x) for name, x in parameters.items()}
+        self._square = {name: np.zeros_like(x) for name, x in parameters.items()}
         self._steps = 0
 
     def step(self, gradients: Gradients, rate: float) -> None:
         self._steps += 1
-        rate *= (1 - SECOND**self._steps) ** 0.5 / (1 - FIRST**self._steps)
-        for name, gradient in gradients.items():
-            if isinstance(gradient, tuple):
-                rows, inverse = np.unique(gradient[0], return_inverse=True)
-                together = np.zeros((len(rows), gradient[1].shape[1]), np.float32)
-                add_rows(together, inverse, gradient[1])
-                together[rows == 0] = 0  # row 0 stays zero: it stands for nothing known
+        rate *= (1 - BETA_2**self._steps) ** 0.5 / (1 - BETA_1**self._steps)
+        for name, d in gradients.items():
+            if isinstance(d, tuple):
+                rows, inverse = np.unique(d[0], return_inverse=True)
+                summed = np.zeros((len(rows), d[1].shape[1]), np.float32)
+                add_rows(summed, inverse, d[1])
+                summed[rows == 0] = 0  # row 0 stays zero: it stands for nothing known
             else:
-                together = gradient.reshape(len(gradient), -1)
-                rows = np.arange(len(gradient))
-            arrays = self.parameters[name], self._first[name], self._second[name]
-            x, first, second = (array.reshape(len(array), -1) for array in arrays)
-            _adam(x, first, second, together, rows, np.float32(rate))
+                summed = d.reshape(len(d), -1)
+                rows = np.arange(len(d))
+            arrays = self.parameters[name], self._mean[name], self._square[name]
+            x, mean, square = (array.reshape(len(array), -1) for array in arrays)
+            _adam(x, mean, square, summed, rows, np.float32(rate))
 
 
 @compiled(fastmath={"reassoc", "contract", "nsz"}, error_model="numpy")
 def _adam(
-    x: Singles, first: Singles, second: Singles, gradient: Singles, rows: Longs, rate: Any
+    x: Singles, mean: Singles, square: Singles, gradient: Singles, rows: Longs, rate: Any
 ) -> None:
-    """Move these rows of x, given a row of the gradient for each."""
+    """Move these rows of x, given a row of the gradient for each:
+
+    mean ← β₁ mean + (1 − β₁) d      square ← β₂ square + (1 − β₂) d²
+    x ← x − rate · mean / (√square + tiny),    where `rate` makes up for the zeros at the start
+    """
     for k in range(len(rows)):
         row = rows[k]
         for c in range(x.shape[1]):
-            by = gradient[k, c]
-            first[row, c] = KEPT_FIRST * first[row, c] + NEW_FIRST * by
-            second[row, c] = KEPT_SECOND * second[row, c] + NEW_SECOND * by * by
-            x[row, c] -= rate * first[row, c] / (np.sqrt(second[row, c]) + TINY)
+            d = gradient[k, c]
+            mean[row, c] = KEPT_MEAN * mean[row, c] + NEW_MEAN * d
+            square[row, c] = KEPT_SQUARE * square[row, c] + NEW_SQUARE * d * d
+            x[row, c] -= rate * mean[row, c] / (np.sqrt(square[row, c]) + TINY)
 
 
 def learn(
@@ -114,13 +121,18 @@ def learn(
     table_rows: dict[str, int],
     vectors: Singles,
     classes: tuple[int, int],
-    settings: Settings,
+    settings: NetworkSettings,
     *,
     seed: int,
     on_epoch: Callable[[int, float], None] = lambda _epoch, _loss: None,
 ) -> Parameters:
-    """Learn parameters; `classes` are the numbers of relations and tags. The same seed gives the
-    same numbers.
+    """Learn parameters. The same seed gives the same numbers.
+
+    Args:
+        table_rows: the number of rows of the table of every fact
+        vectors: eigenwords, by the last column of the examples' rows
+        classes: the numbers of relations and of tags
+        on_epoch: told the number of each epoch, from 0, and the mean loss of a sentence in it
     """
     sizes = Sizes(settings.layer, settings.arc, settings.relation, settings.pair, *classes)
     random = np.random.default_rng([seed, 1])
@@ -129,7 +141,7 @@ def learn(
     for epoch in range(settings.epochs):
         loss = 0.0
         for chosen in _batches(len(examples), settings.batch, random):
-            gradients, of_batch = derivatives(
+            gradients, of_batch = batch_gradients(
                 adam.parameters, [examples[k] for k in chosen], vectors, settings, random
             )
             loss += of_batch
@@ -145,30 +157,32 @@ def _batches(n: int, size: int, random: np.random.Generator) -> Iterator[list[in
         yield order[start : start + size]
 
 
-def derivatives(
+def batch_gradients(
     p: Parameters,
     examples: Sequence[Example],
     vectors: Singles,
-    settings: Settings,
+    settings: NetworkSettings,
     random: np.random.Generator,
 ) -> tuple[Gradients, float]:
-    """Return the derivatives of a batch's loss by all parameters, and the loss."""
-    batch, known = _left_out(batch_of([one.rows for one in examples]), settings, random)
-    of_tags, last, layers = forward(p, batch, vectors[known], settings.left_out, random)
-    states, words = with_root(p, batch, last), places(batch)
-    heads = np.concatenate([one.heads for one in examples])
-    out: Gradients = {}
-    loss, by_states = by_arcs(p, states, arc_parts(p, states), batch, heads, out)
-    loss += _relations(p, states, examples, batch, out, by_states)
-    tags = np.concatenate([one.tags for one in examples])
-    log, by = _cross_entropy(of_tags[words] @ p["tag.out"] + p["tag.bias"], tags)
-    out["tag.out"], out["tag.bias"] = of_tags[words].T @ by, by.sum(axis=0)
-    by_tags = np.zeros_like(of_tags)
-    by_tags[words] = by @ p["tag.out"].T
-    out["root"] = by_states[batch.first - 1].sum(axis=0)
-    by_states[batch.first - 1] = 0
-    backward(p, batch, layers, by_tags, by_states, out)
-    return out, loss - log
+    """Compute the derivatives of a batch's loss by all parameters, and the loss."""
+    batch, known = _with_word_dropout(
+        batch_of([example.rows for example in examples]), settings, random
+    )
+    of_tags, last, kept = forward(p, batch, vectors[known], settings.left_out, random)
+    states, words = with_root(p, batch, last), word_rows(batch)
+    heads = np.concatenate([example.heads for example in examples])
+    gradients: Gradients = {}
+    loss, d_states = arc_gradients(p, states, arc_parts(p, states), batch, heads, gradients)
+    loss += _relations(p, states, examples, batch, gradients, d_states)
+    tags = np.concatenate([example.tags for example in examples])
+    log, d_score = _cross_entropy(of_tags[words] @ p["tag.out"] + p["tag.bias"], tags)
+    gradients["tag.out"], gradients["tag.bias"] = of_tags[words].T @ d_score, d_score.sum(axis=0)
+    d_tags = np.zeros_like(of_tags)
+    d_tags[words] = d_score @ p["tag.out"].T
+    gradients["root"] = d_states[batch.first - 1].sum(axis=0)
+    d_states[batch.first - 1] = 0
+    backward(p, batch, kept, d_tags, d_states, gradients)
+    return gradients, loss - log
 
 
 def _relations(
@@ -176,32 +190,38 @@ def _relations(
     states: Singles,
     examples: Sequence[Example],
     batch: Batch,
-    out: Gradients,
-    by_states: Singles,
+    gradients: Gradients,
+    d_states: Singles,
 ) -> float:
-    """Return −log p of the relations, given the heads, and add its derivatives."""
-    modifiers = places(batch)
+    """Compute −log p of the relations, given the heads, and add its derivatives to `gradients` and
+    `d_states`.
+    """
+    modifiers = word_rows(batch)
     root = np.repeat(batch.first - 1, batch.length)
-    heads = root + np.concatenate([one.heads for one in examples])
+    heads = root + np.concatenate([example.heads for example in examples])
     ends = Ends(heads, modifiers, distance_rows(heads, modifiers))
     hidden = relation_hidden(p, states[heads], states[modifiers], ends.distances)
-    truth = np.concatenate([one.relations for one in examples])
-    log, by = _cross_entropy(hidden @ p["relation.out"] + p["relation.bias"], truth)
-    by_relations(p, states, ends, hidden, by, out, by_states)
+    truth = np.concatenate([example.relations for example in examples])
+    log, d_score = _cross_entropy(hidden @ p["relation.out"] + p["relation.bias"], truth)
+    relation_gradients(p, states, ends, hidden, d_score, gradients, d_states)
     return -log
 
 
 def _cross_entropy(score: Singles, truth: Longs) -> tuple[float, Singles]:
     """Compute Σ log p of the truth, and the derivatives of its negative by the scores."""
     logs = log_shares(score)
-    at = np.arange(len(truth))
-    by = np.exp(logs).astype(np.float32)
-    by[at, truth] -= 1
-    return float(logs[at, truth].sum()), by
+    row = np.arange(len(truth))
+    d_score = np.exp(logs).astype(np.float32)
+    d_score[row, truth] -= 1
+    return float(logs[row, truth].sum()), d_score
 
 
-def _left_out(batch: Batch, settings: Settings, random: np.random.Generator) -> tuple[Batch, Longs]:
-    """Return the batch without some words, and the rows of its eigenwords, without some others."""
+def _with_word_dropout(
+    batch: Batch, settings: NetworkSettings, random: np.random.Generator
+) -> tuple[Batch, Longs]:
+    """Return the batch with some words' own rows set to 0, which stands for unknown words, and the
+    rows of its eigenwords, with some others set to 0.
+    """
     rows = batch.rows.copy()
     rows[random.random(len(rows)) < settings.words_left_out, 0] = 0
     known = rows[:, -1] * (random.random(len(rows)) >= settings.words_left_out)

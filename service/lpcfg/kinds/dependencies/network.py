@@ -76,7 +76,7 @@ def initial(rows: Mapping[str, int], vector: int, sizes: Sizes, seed: int) -> di
     result["layer0.bias"] = np.zeros(layer, np.float32)
     for k in range(1, LAYERS):
         result[f"layer{k}.weight"] = drawn(layer, 3 * layer, scale=layer**-0.5)
-        result[f"layer{k}.bias"] = recurrence.first_bias(layer)
+        result[f"layer{k}.bias"] = recurrence.initial_bias(layer)
     result["root"] = drawn(layer, scale=0.3)
     for name, out in (("arc", sizes.arc), ("relation", sizes.relation)):
         for side in ("head", "modifier"):
@@ -99,13 +99,13 @@ def batch_of(sentences: Sequence[Longs]) -> Batch:
     first = PAD + np.cumsum(length + PAD) - (length + PAD)
     rows = np.zeros((PAD + int((length + PAD).sum()), len(FACTS) + 1), np.int64)
     mask = np.zeros((len(rows), 1), np.float32)
-    for start, one in zip(first.tolist(), sentences, strict=True):
-        rows[start : start + len(one)] = one
-        mask[start : start + len(one)] = 1
+    for start, sentence_rows in zip(first.tolist(), sentences, strict=True):
+        rows[start : start + len(sentence_rows)] = sentence_rows
+        mask[start : start + len(sentence_rows)] = 1
     return Batch(rows, mask, first, length)
 
 
-def places(batch: Batch) -> Longs:
+def word_rows(batch: Batch) -> Longs:
     """Return the rows of all words of a batch."""
     rows: Longs = np.flatnonzero(batch.mask[:, 0])
     return rows
@@ -121,32 +121,34 @@ def windows(x: Singles) -> Singles:
     return result.reshape(n, WINDOW * width)
 
 
-def inputs(p: Parameters, rows: Longs, vectors: Singles) -> Singles:
-    """Compute x of every row."""
+def embed(p: Parameters, rows: Longs, vectors: Singles) -> Singles:
+    """Compute x of every row: its eigenword, then the table rows of its facts."""
     parts = [p[f"table.{fact}"][rows[:, k]] for k, fact in enumerate(FACTS)]
     return np.concatenate([vectors, *parts], axis=1)
 
 
 def gates(p: Parameters, k: int, below: Singles) -> Singles:
-    """Compute what layer k, which reads in both directions, needs of every row."""
+    """Compute z, f and o of every row for layer k, which reads both ways: tanh(W x + b)."""
     result: Singles = below @ p[f"layer{k}.weight"]
     result += p[f"layer{k}.bias"]
     np.tanh(result, out=result)
     return result
 
 
-def encoded(p: Parameters, batch: Batch, vectors: Singles) -> tuple[Singles, Singles]:
-    """Compute the layer of tags and the last one; in this, the root stands before each
-    sentence.
+def encode(p: Parameters, batch: Batch, vectors: Singles) -> tuple[Singles, Singles]:
+    """Run the network on a batch.
+
+    Returns:
+        The layer of tags, and the last one, in which the root stands before each sentence
     """
-    seen = windows(inputs(p, batch.rows, vectors))
-    state = np.maximum(seen @ p["layer0.weight"] + p["layer0.bias"], 0) * batch.mask
-    of_tags = state
+    x = windows(embed(p, batch.rows, vectors))
+    state = np.maximum(x @ p["layer0.weight"] + p["layer0.bias"], 0) * batch.mask
+    tag_state = state
     for k in range(1, LAYERS):
-        _, read = recurrence.read(gates(p, k, state), batch.first, batch.length)
-        state = state + read
-        of_tags = state if k == TAG_LAYER else of_tags
-    return of_tags, with_root(p, batch, state)
+        _, y = recurrence.forward(gates(p, k, state), batch.first, batch.length)
+        state = state + y
+        tag_state = state if k == TAG_LAYER else tag_state
+    return tag_state, with_root(p, batch, state)
 
 
 def with_root(p: Parameters, batch: Batch, last: Singles) -> Singles:
@@ -188,8 +190,10 @@ def distance_row(h: int, m: int) -> Any:
 
 
 @compiled(helper=True)
-def summed(between: Singles) -> Any:
-    """Return the sums of the rows of words 1 … j − 1, for j up to the last word."""
+def prefix_sums(between: Singles) -> Any:
+    """Compute before[j], the sum of the rows of words 1 … j − 1, for j up to one behind the last.
+    The sum over words between low and high is then before[high] − before[low + 1].
+    """
     n, width = len(between) - 1, between.shape[1]
     before = np.zeros((n + 2, width), np.float32)
     for j in range(1, n + 1):
@@ -205,7 +209,7 @@ def arc_scores(parts: ArcParts, first: int, length: int) -> Any:
     Pairs that are no arcs have a score below all others.
     """
     root, end = first - 1, first + length
-    before = summed(parts.between[root:end])
+    before = prefix_sums(parts.between[root:end])
     pairs = np.dot(parts.pair_head[root:end], parts.pair_modifier[root:end].T)
     score = np.full((length + 1, length + 1), -1e30)
     for h in range(length + 1):

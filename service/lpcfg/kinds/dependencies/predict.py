@@ -25,7 +25,7 @@ from lpcfg.kinds.dependencies.network import (
     arc_scores,
     batch_of,
     distance_rows,
-    encoded,
+    encode,
     log_shares,
     relation_hidden,
 )
@@ -216,7 +216,7 @@ class DependencyParser:
 
     def _of_batch(self, batch: Batch, stop: Stop | None) -> Iterator["_Computed"]:
         vectors = self.model.inputs.dense[batch.rows[:, -1]]
-        computed = [(p, *encoded(p, batch, vectors)) for p in self.model.members]
+        computed = [(p, *encode(p, batch, vectors)) for p in self.model.members]
         parts = [arc_parts(p, states) for p, _, states in computed]
         tags = np.mean(
             [log_shares(c @ p["tag.out"] + p["tag.bias"]) for p, c, _ in computed], axis=0

@@ -12,7 +12,7 @@ from lpcfg.base.errors import TrainingError
 from lpcfg.kinds.dependencies import conllu, eisner, learning, spectral
 from lpcfg.kinds.dependencies.arcs import Arcs, projectivized
 from lpcfg.kinds.dependencies.inputs import Inputs
-from lpcfg.kinds.dependencies.learning import Example, Settings
+from lpcfg.kinds.dependencies.learning import Example, NetworkSettings
 from lpcfg.kinds.dependencies.model import DependencyModel, SpectralTrees
 from lpcfg.kinds.dependencies.network import Parameters
 from lpcfg.kinds.dependencies.predict import DependencyParser
@@ -35,7 +35,7 @@ SPECTRAL_LEAST = 5
 class Config:
     """The settings of `train`."""
 
-    settings: Settings = field(default_factory=Settings)
+    settings: NetworkSettings = field(default_factory=NetworkSettings)
     members: int = 3
     vectors: int = 30_000
     """The most frequent words that keep their eigenwords"""
