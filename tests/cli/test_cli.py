@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, get_args
 
@@ -23,6 +24,7 @@ from lpcfg.cli.lm import Estimator as LmEstimator
 from lpcfg.cli.options import Objective
 from lpcfg.cli.train import Estimator
 from lpcfg.engine.objectives import OBJECTIVES
+from lpcfg.kinds.tags.kind import TaggerTraining
 from lpcfg.lm import estimate as lm
 from lpcfg.store.files import Bundle
 from lpcfg.store.versions import publish
@@ -314,14 +316,21 @@ def test_models_show_prints_facts_and_the_card_when_asked(
     assert capsys.readouterr().out == "# Mine\n"
 
 
-def test_models_show_fits_a_screen(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["models", "show", "en"]) == 0
+@pytest.mark.parametrize(
+    ("model", "rows"),
+    [
+        ("en", {"dev.f1", "sizes.trees", "treebank.licence"}),
+        ("en-dep", {"kind", "licence", "dev.uas", "dev.las"}),
+    ],
+)
+def test_models_show_fits_a_screen(
+    model: str, rows: set[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["models", "show", model]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) <= 24
     assert max(map(len, lines)) <= 80
-    assert {"dev.f1", "sizes.trees", "treebank.licence"} <= {
-        line.split()[0] for line in lines if line
-    }
+    assert rows <= {line.split()[0] for line in lines if line}
 
 
 def test_models_show_as_json_is_the_manifest_and_its_hash(
@@ -465,6 +474,8 @@ def test_train_fails_before_it_learns_if_it_cannot_publish(
 
 def test_the_option_lists_every_estimator() -> None:
     assert tuple(Estimator) == tuple(ESTIMATORS)
+    (tagging,) = (one for one in fields(TaggerTraining) if one.name == "estimator")
+    assert tagging.metadata["choices"] == tuple(ESTIMATORS)
     assert tuple(LmEstimator) == get_args(lm.Estimator)
 
 
