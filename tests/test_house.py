@@ -47,7 +47,8 @@ INSIDE = {
     "base": (
         {"errors", "collector", "cores"},
         {"jit", "options", "extras"},
-        {"cancel", "executors", "prefetch"},
+        {"cancel", "executors", "prefetch", "urls"},
+        {"files"},
     ),
     "trees": (
         # a tree reads and draws itself, with the modules that do it imported on demand
@@ -56,7 +57,7 @@ INSIDE = {
         {"style"},
         {"inspect"},
     ),
-    "text": ({"urls"}, {"files", "markup", "languages"}, {"tokenize"}),
+    "text": ({"files", "markup", "languages"}, {"tokenize"}),
     "grammar": ({"tables"}, {"tagging", "known", "spelling"}, {"lexicon"}),
     "engine": ({"exact", "pruned"}, {"rescoring", "warmup"}),
     "kinds.constituency": (

@@ -49,7 +49,7 @@ def test_the_manifest_comes_last_and_two_publishers_get_two_numbers(
 ) -> None:
     """While one publisher is at work, its number is taken, and no version of it is seen."""
     place = f"{bucket}/models"
-    create = storage.ObjectStorage._create
+    create = storage.ObjectStorage.create
     seen = []
 
     def slow(self: storage.ObjectStorage, path: str, data: bytes) -> None:
@@ -59,7 +59,7 @@ def test_the_manifest_comes_last_and_two_publishers_get_two_numbers(
             assert other == 2
         create(self, path, data)
 
-    monkeypatch.setattr(storage.ObjectStorage, "_create", slow)
+    monkeypatch.setattr(storage.ObjectStorage, "create", slow)
     assert store.publish(place, "en", bundle(1)).version == 1
     assert seen == [[]]
     assert same(store.load("en@1", place), bundle(1))

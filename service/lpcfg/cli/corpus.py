@@ -10,9 +10,9 @@ import typer
 
 from lpcfg.api.stores import chosen_store
 from lpcfg.base.extras import extra
+from lpcfg.base.urls import is_url
 from lpcfg.cli.terminal import note, result, result_json
 from lpcfg.predict.forms import Form, Output
-from lpcfg.text.urls import is_url
 
 if TYPE_CHECKING:
     from lpcfg.predict.crew import Crew

@@ -45,10 +45,10 @@ def command(*kinds: AnyKind) -> Command:
         for name in [] if treebank else given:
             flag = flag_of(name)
             raise typer.BadParameter("there is nothing to parse: add --treebank", param_hint=flag)
+        from lpcfg.base.files import atomic_write
         from lpcfg.kinds.registry import loaded
         from lpcfg.report.page import Evaluation, page, told
         from lpcfg.store.versions import load
-        from lpcfg.text.files import write_whole
 
         place = chosen(store)
         if output is not None:
@@ -61,7 +61,7 @@ def command(*kinds: AnyKind) -> Command:
             tags = f", {options.tags} tags" if hasattr(options, "tags") else ""
             evaluation = Evaluation(f"{title}{tags}", found.as_json())
         if output is not None:
-            write_whole(output, page(stored, evaluation).encode())
+            atomic_write(output, page(stored, evaluation).encode())
             note(f"{stored.reference} is drawn in {output}")
         if json:
             result_json({**told(stored, evaluation), "page": output and str(output)})

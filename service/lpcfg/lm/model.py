@@ -12,10 +12,10 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from scipy import sparse
 
 from lpcfg.base.errors import GrammarError, StoreError
+from lpcfg.base.files import atomic_write
 from lpcfg.base.jit import compiled
 from lpcfg.grammar.tables import Doubles, Longs
 from lpcfg.lm.corpus import UNKNOWN, Sentence, Vocabulary
-from lpcfg.text.files import write_whole
 
 SUM_TOLERANCE = 1e-9
 """Distributions over up to 10⁶ outcomes sum to one within 10⁶ roundings of 2⁻⁵³."""
@@ -90,7 +90,7 @@ class LanguageModel:
         packed = io.BytesIO()
         np.savez(packed, header=text, contexts=self.contexts, words=self.words)
         try:
-            write_whole(path, packed.getvalue())
+            atomic_write(path, packed.getvalue())
         except OSError as error:
             raise StoreError(
                 f"cannot write the language model {path}: {error.strerror}: check the folder, its "

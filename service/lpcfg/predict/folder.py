@@ -16,7 +16,7 @@ from typing import IO, Any, Protocol
 
 from lpcfg.base.cancel import FINISHING
 from lpcfg.base.errors import InputError
-from lpcfg.text.urls import filesystem, is_url
+from lpcfg.base.urls import filesystem, is_url
 
 WORK = ".work"
 """Holds what is not finished: files being written, and parts of long documents."""

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from lpcfg.base.errors import InputError
+from lpcfg.base.urls import filesystem, is_url, network_failures
 from lpcfg.predict.crew import Crew
 from lpcfg.predict.folder import WORK, Folder, open_folder
 from lpcfg.predict.forms import Form, Output, form_of
@@ -17,7 +18,6 @@ from lpcfg.predict.job import Document, Job
 from lpcfg.predict.ledger import Ledger, Progress
 from lpcfg.predict.tables import check_installed
 from lpcfg.text.files import files
-from lpcfg.text.urls import filesystem, is_url, network_failures
 
 MANIFEST = "manifest.json"
 FAILURES = "failures.jsonl"

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from typing import IO, cast
 
 from lpcfg.base.errors import InputError, LpcfgError, StoreError
+from lpcfg.base.urls import network_failures
 from lpcfg.kinds.constituency.options import ParseOptions
 from lpcfg.kinds.constituency.predict import Parser
 from lpcfg.predict import tables
@@ -30,7 +31,6 @@ from lpcfg.predict.job import (
 from lpcfg.predict.pieces import Hashing, Piece, cut, text_of
 from lpcfg.predict.records import writer
 from lpcfg.text.files import opened, stored
-from lpcfg.text.urls import network_failures
 
 _Found = Iterator[Item | Failure]
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from lpcfg.text.files import write_whole
+from lpcfg.base.files import atomic_write
 
 
 def sha256(data: bytes | memoryview) -> str:
@@ -66,4 +66,4 @@ class Cache:
         """Keep a file whose hash was verified."""
         with suppress(OSError):
             self.folder.mkdir(parents=True, exist_ok=True)
-            write_whole(self.folder / hash, data)
+            atomic_write(self.folder / hash, data)

@@ -17,8 +17,9 @@ import safetensors.numpy
 from numpy.typing import NDArray
 
 from lpcfg.base.errors import StoreError
+from lpcfg.base.files import EntryType
 from lpcfg.store.cache import Cache, sha256
-from lpcfg.store.storage import MANIFEST, Kind, ManifestOf, Storage
+from lpcfg.store.storage import MANIFEST, ManifestOf, Storage
 
 TENSORS = "tensors.safetensors"
 GRAMMAR = "grammar.json"
@@ -277,7 +278,7 @@ def _check_record(value: object, fields: Mapping[str, type], where: str) -> None
             raise _refuse(where, f"a {kind.__name__} for `{field}`", found)
 
 
-def _check_is_file(kind: Kind | None, where: str) -> None:
+def _check_is_file(kind: EntryType | None, where: str) -> None:
     if kind != "file":
         raise _refuse(where, "a file", f"a {kind}" if kind else "nothing")
 

@@ -6,22 +6,28 @@ has no rename: there the manifest is written last, and a numbered folder without
 """
 
 import errno
-import fcntl
 import os
 import re
 import secrets
 import shutil
 import stat
 import time
+from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Protocol
 
 from lpcfg.base.errors import InputError, StoreError
+from lpcfg.base.files import (
+    Folder,
+    LocalFolder,
+    RemoteFolder,
+    open_place,
+    sync_folder,
+    try_lock,
+)
+from lpcfg.base.urls import network_failures
 from lpcfg.store.cache import Cache, mapped
-from lpcfg.text.urls import filesystem, network_failures
 
 MANIFEST = "manifest.json"
 VERSION = re.compile(r"[1-9][0-9]{0,8}")
@@ -42,7 +48,6 @@ _CURES = {
     errno.EPERM: _CLOSED,
 }
 
-Kind = Literal["file", "folder", "symbolic link", "special file"]
 ManifestOf = Callable[[int], bytes]
 
 
@@ -59,28 +64,22 @@ def explained(action: str) -> Iterator[None]:
         raise StoreError(f"cannot {action}: {problem}: {cure}") from error
 
 
-class Storage(Protocol):
-    """A tree of files. Paths are relative to the store, with `/` between their parts."""
+class Storage(Folder):
+    """A tree of files that holds the versions of models."""
 
-    def where(self, path: str) -> str:
-        """Return the path as users know it."""
-
-    def entries(self, folder: str) -> dict[str, Kind]:
-        """List what a folder holds. A missing folder holds nothing."""
-
-    def size(self, path: str) -> int: ...
-
-    def read(self, path: str) -> bytes: ...
-
+    @abstractmethod
     def mapped(self, path: str) -> memoryview:
         """Return what a file holds: mapped into memory, or read where there is nothing to map."""
 
+    @abstractmethod
     def is_published(self, folder: str) -> bool:
         """Return True if this numbered folder holds a complete version."""
 
+    @abstractmethod
     def try_writing(self, name: str) -> None:
         """Raise what `publish` would raise if nothing can be written. Change nothing."""
 
+    @abstractmethod
     def publish(
         self, name: str, files: Mapping[str, bytes], manifest_of: ManifestOf
     ) -> tuple[int, bytes]:
@@ -90,27 +89,24 @@ class Storage(Protocol):
         The first of `files` is small: an object store claims the number by creating it.
         """
 
-    def remove(self, name: str, version: int) -> None: ...
+    @abstractmethod
+    def withdraw(self, name: str, version: int) -> None:
+        """Remove a version. Its number is not used again."""
 
+    @abstractmethod
     def cache(self) -> Cache | None:
         """Return where files of this storage are kept for the next time; None if it is near."""
 
 
 def open_storage(store: str | Path) -> Storage:
-    if "://" not in str(store):
-        return LocalStorage(Path(store))
+    """Open a path or a URL as a store."""
     try:
-        files, root = filesystem(str(store))
+        opened: Storage = open_place(store, LocalStorage, ObjectStorage)
     except InputError as error:
         raise StoreError(
             f"expected a folder or an fsspec URL as the store, got {store}: {error}"
         ) from error
-    from fsspec.implementations.local import LocalFileSystem
-
-    # A file:// URL gets the rename, not the weaker protocol of object stores.
-    if isinstance(files, LocalFileSystem):
-        return LocalStorage(Path(root))
-    return ObjectStorage(files, root)
+    return opened
 
 
 def published(storage: Storage, name: str) -> Iterator[int]:
@@ -133,27 +129,8 @@ def next_version(storage: Storage, name: str) -> int:
     return 1 + max(used + removed, default=0)
 
 
-@dataclass(frozen=True)
-class LocalStorage:
+class LocalStorage(LocalFolder, Storage):
     """A folder on a disk, where renaming a folder is atomic."""
-
-    root: Path
-
-    def where(self, path: str) -> str:
-        return str(self.root / path)
-
-    def entries(self, folder: str) -> dict[str, Kind]:
-        try:
-            with os.scandir(self.root / folder) as found:
-                return {entry.name: _kind(entry) for entry in found}
-        except FileNotFoundError:
-            return {}
-
-    def size(self, path: str) -> int:
-        return (self.root / path).stat().st_size
-
-    def read(self, path: str) -> bytes:
-        return (self.root / path).read_bytes()
 
     def mapped(self, path: str) -> memoryview:
         return mapped(self.root / path)
@@ -178,51 +155,35 @@ class LocalStorage:
         _sweep(home)
         with _workshop(home) as folder:
             for file, data in files.items():
-                _write_new(folder / file, data)
+                self.create(f"{name}/{folder.name}/{file}", data)
             while True:
                 version = next_version(self, name)
                 manifest = manifest_of(version)
                 (folder / MANIFEST).unlink(missing_ok=True)
-                _write_new(folder / MANIFEST, manifest)
-                _sync_folder(folder)
+                self.create(f"{name}/{folder.name}/{MANIFEST}", manifest)
+                sync_folder(folder)
                 if _rename_to_new(folder, home / str(version)):
                     break
-        _sync_folder(home)
+        sync_folder(home)
         return version, manifest
 
     def cache(self) -> None:
         return None
 
-    def remove(self, name: str, version: int) -> None:
+    def withdraw(self, name: str, version: int) -> None:
         home = self.root / name
         (home / f".removed-{version}").touch()
         trash = home / f"{_TRASH}{secrets.token_hex(8)}"
         (home / str(version)).rename(trash)
-        _sync_folder(home)
+        sync_folder(home)
         shutil.rmtree(trash, ignore_errors=True)  # the next publish deletes the rest
-
-
-def _kind(entry: os.DirEntry[str]) -> Kind:
-    if entry.is_symlink():
-        return "symbolic link"
-    if entry.is_dir(follow_symlinks=False):
-        return "folder"
-    return "file" if entry.is_file(follow_symlinks=False) else "special file"
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _make_folders(home: Path) -> None:
     missing = [folder for folder in (home, *home.parents) if not folder.exists()]
     home.mkdir(parents=True, exist_ok=True)
     for folder in missing:
-        _sync_folder(folder.parent)
+        sync_folder(folder.parent)
     _check_real(home)
 
 
@@ -230,15 +191,6 @@ def _check_real(home: Path) -> None:
     if home.is_symlink():
         cure = "choose another name or make it a real folder"
         raise StoreError(f"{home}: expected a folder, found a symbolic link: {cure}")
-
-
-def _write_new(path: Path, data: bytes) -> None:
-    """Write a read-only file, and wait until it is on the disk."""
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o444)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(descriptor)
 
 
 def _rename_to_new(folder: Path, target: Path) -> bool:
@@ -275,23 +227,9 @@ def _open_workshop(home: Path) -> tuple[Path, int]:
             descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
         if descriptor is None:
             continue
-        if _lock(descriptor, fcntl.LOCK_SH) is not False and folder.exists():
+        if try_lock(descriptor, shared=True) is not False and folder.exists():
             return folder, descriptor
         os.close(descriptor)
-
-
-def _lock(descriptor: int, mode: int) -> bool | None:
-    """Lock an open folder.
-
-    Return True if it is ours, False if another's, None without lock support.
-    """
-    try:
-        fcntl.flock(descriptor, mode | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    except OSError:
-        return None
-    return True
 
 
 def _sweep(home: Path) -> None:
@@ -309,7 +247,7 @@ def _sweep_unfinished(folder: Path) -> None:
     except OSError:
         return  # published or deleted by another process meanwhile
     try:
-        ours = _lock(descriptor, fcntl.LOCK_EX)
+        ours = try_lock(descriptor)
         old = time.time() - os.fstat(descriptor).st_mtime > _DAY
         if ours or (ours is None and old):
             shutil.rmtree(folder, ignore_errors=True)
@@ -317,43 +255,12 @@ def _sweep_unfinished(folder: Path) -> None:
         os.close(descriptor)
 
 
-@dataclass(frozen=True)
-class ObjectStorage:
+class ObjectStorage(RemoteFolder, Storage):
     """An fsspec filesystem without rename. A version exists once its manifest is written, last.
 
     Concurrent publishers of one name get different numbers by creating their first file
     exclusively.
     """
-
-    files: Any
-    root: str
-
-    def where(self, path: str) -> str:
-        return str(self.files.unstrip_protocol(self._path(path)))
-
-    def _path(self, path: str) -> str:
-        return f"{self.root}/{path}".rstrip("/")
-
-    def entries(self, folder: str) -> dict[str, Kind]:
-        path = self._path(folder)
-        self.files.invalidate_cache(path)
-        try:
-            found = self.files.ls(path, detail=True)
-        except FileNotFoundError:
-            return {}
-        return {
-            info["name"].rstrip("/").rpartition("/")[2]: (
-                "folder" if info["type"] == "directory" else "file"
-            )
-            for info in found
-            if info["name"].rstrip("/") != path  # the marker object of a folder
-        }
-
-    def size(self, path: str) -> int:
-        return int(self.files.size(self._path(path)))
-
-    def read(self, path: str) -> bytes:
-        return bytes(self.files.cat_file(self._path(path)))
 
     def mapped(self, path: str) -> memoryview:
         return memoryview(self.read(path))
@@ -363,7 +270,7 @@ class ObjectStorage:
 
     def try_writing(self, name: str) -> None:
         probe = f"{name}/{_UNFINISHED}{secrets.token_hex(8)}"
-        self._create(probe, b"")
+        self.create(probe, b"")
         with suppress(OSError):  # publishing does not need permission to delete
             self.files.rm_file(self._path(probe))
 
@@ -377,8 +284,8 @@ class ObjectStorage:
         manifest = manifest_of(version)
         try:
             for file in rest:
-                self._create(f"{folder}/{file}", files[file])
-            self._create(f"{folder}/{MANIFEST}", manifest)
+                self.create(f"{folder}/{file}", files[file])
+            self.create(f"{folder}/{MANIFEST}", manifest)
         except BaseException:
             with suppress(OSError):
                 self._delete(folder)
@@ -388,20 +295,15 @@ class ObjectStorage:
     def cache(self) -> Cache | None:
         return None if "memory" in self.files.protocol else Cache.of_user()
 
-    def remove(self, name: str, version: int) -> None:
+    def withdraw(self, name: str, version: int) -> None:
         self.files.pipe_file(self._path(f"{name}/.removed-{version}"), b"")
         self._delete(f"{name}/{version}")
-
-    def _create(self, path: str, data: bytes) -> None:
-        if self.files.exists(self._path(path)):  # for filesystems without exclusive creation
-            raise FileExistsError(errno.EEXIST, "there is a file already", self._path(path))
-        self.files.pipe_file(self._path(path), data, mode="create")
 
     def _claim(self, name: str, file: str, data: bytes) -> int:
         version = next_version(self, name)
         while True:
             try:
-                self._create(f"{name}/{version}/{file}", data)
+                self.create(f"{name}/{version}/{file}", data)
             except FileExistsError:
                 version += 1
             else:

@@ -9,6 +9,7 @@ from typing import Any, cast
 
 from lpcfg.base.cancel import FINISHING
 from lpcfg.base.errors import StoreError
+from lpcfg.base.files import EntryType
 from lpcfg.store.cache import let_go, sha256
 from lpcfg.store.files import (
     Bundle,
@@ -21,7 +22,7 @@ from lpcfg.store.files import (
     read_manifest,
 )
 from lpcfg.store.places import package_store
-from lpcfg.store.storage import MANIFEST, VERSION, Kind, explained, open_storage, published
+from lpcfg.store.storage import MANIFEST, VERSION, explained, open_storage, published
 
 BUILT_IN = package_store()
 """The store of the models that came with the package. A model that a store lacks is looked for
@@ -176,7 +177,7 @@ def list_models(store: str | Path) -> list[Listed]:
         ]
 
 
-def _models_among(kinds: Mapping[str, Kind]) -> list[str]:
+def _models_among(kinds: Mapping[str, EntryType]) -> list[str]:
     return sorted(
         name for name, kind in kinds.items() if kind == "folder" and _NAME.fullmatch(name)
     )
@@ -197,7 +198,7 @@ def remove(reference: str, store: str | Path) -> str:
                     f"{join(versions)} in {place.store}: say which, as in {place}"
                 )
         with FINISHING:
-            place.storage.remove(place.name, place.version)
+            place.storage.withdraw(place.name, place.version)
     return str(place)
 
 

@@ -1,4 +1,4 @@
-"""Read text from files, folders, standard input and open streams, and write files whole.
+"""Read text from files, folders, standard input and open streams.
 
 Text is UTF-8, with or without a byte order mark, and may be compressed by gzip or Zstandard. Files
 may be named by paths, globs (`*.txt`) and fsspec URLs. Errors name the source, for wrong bytes also
@@ -8,7 +8,6 @@ line and column, and say what to do.
 import glob
 import gzip
 import io
-import os
 import sys
 import zlib
 from collections.abc import Iterator
@@ -17,10 +16,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import IO
 
-from lpcfg.base.cancel import FINISHING
 from lpcfg.base.errors import InputError
 from lpcfg.base.extras import extra
-from lpcfg.text.urls import filesystem, is_url, network_failures
+from lpcfg.base.urls import filesystem, is_url, network_failures
 
 Source = str | Path | IO[str] | IO[bytes]
 """A file, a folder, a glob, an fsspec URL of these, `-` for standard input, or an open stream."""
@@ -205,21 +203,3 @@ def _wrong_utf8(error: UnicodeDecodeError, name: str, line: int) -> InputError:
         f"{name}:{line}:{column}: expected UTF-8, got the byte 0x{error.object[error.start]:02x}: "
         "convert the text to UTF-8"
     )
-
-
-def write_whole(path: Path, data: bytes | memoryview) -> None:
-    """Write a file completely or not at all, even if the process is interrupted.
-
-    Raises OSError, after which nothing is left behind.
-    """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    with FINISHING:
-        try:
-            with temporary.open("wb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-            temporary.replace(path)
-        except OSError:
-            temporary.unlink(missing_ok=True)
-            raise

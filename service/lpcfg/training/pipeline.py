@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from lpcfg.base.executors import Dask, Pool
-from lpcfg.engine.rescoring.layer import Vectors
+from lpcfg.engine.rescoring.layer import WordVectors
 from lpcfg.grammar.lexicon import Lexicon
 from lpcfg.grammar.tables import Bools, Grammar, Longs, Tables
 from lpcfg.kinds.constituency.evaluate import Examined, calibration_facts, examine
@@ -182,9 +182,7 @@ def _train(
         members=facts,
         held_out=run.held_out,
         rescoring=run.rescoring,
-        dev=None
-        if gold is None
-        else _on_dev(gold, model, examples, config, pool.workers, stages),
+        dev=None if gold is None else _on_dev(gold, model, examples, config, pool.workers, stages),
         stages=stages.records,
         warning=warning_of(forest, config.held_out),
     )
@@ -355,7 +353,7 @@ class _Run:
             stages=self._stages,
         )
 
-    def _learned_vectors(self, forest: Forest, settings: RescoringSettings) -> Vectors:
+    def _learned_vectors(self, forest: Forest, settings: RescoringSettings) -> WordVectors:
         with self._stages.stage("words") as stage:
             return learn_vectors(
                 forest,

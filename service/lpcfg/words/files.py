@@ -22,7 +22,8 @@ import safetensors.numpy
 from numpy.typing import NDArray
 
 from lpcfg.base.errors import GrammarError, StoreError
-from lpcfg.text.files import lines, write_whole
+from lpcfg.base.files import atomic_write
+from lpcfg.text.files import lines
 from lpcfg.words.context import Contexts
 from lpcfg.words.eigenwords import Eigenwords, fold
 
@@ -122,7 +123,7 @@ _AGAIN = "name a file that this command's `train` wrote, or train again"
 
 def _write(path: Path, data: bytes) -> None:
     try:
-        write_whole(path, data)
+        atomic_write(path, data)
     except OSError as error:
         raise StoreError(
             f"cannot write the vectors {path}: {error.strerror}: check the folder, its permissions "

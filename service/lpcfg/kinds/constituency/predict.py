@@ -226,7 +226,7 @@ class Parser:
         words, given, coarse = ("the", "cat"), two_words(self.model.coarse), self._own.coarse
         if given is None:
             return
-        _, _, _, exponent = coarse.look_around(emitted(given))
+        _, _, _, exponent = coarse.merit_factors(emitted(given))
         pruned = coarse.pruned(given.chart, Thresholds(), len(words), exponent)
         if pruned is not None:
             charted = _Charted(Sentence(words), self._own, pruned, words)
@@ -387,7 +387,7 @@ class Parser:
             if isinstance(found, Pruned):
                 return _Charted(sentence, stage, found, forms)
             unfinished = stage, found
-            if found.is_full:
+            if found.exceeds_fallback_limit:
                 break
             # the fallback gets one try, with the widest estimates of the grammar itself
             thresholds, tries = thresholds.wider(found.widened), 1
@@ -530,7 +530,7 @@ class Parser:
     ) -> Analysis:
         """Join partial analyses under one label."""
         chart = found.chart
-        pieces = decode.cover(found, stage.coarse.log_rules(chart))
+        pieces = decode.fragments(found, stage.coarse.log_rules(chart))
         words = as_words(sentence)
         trees: list[Tree] = []
         word = 0
