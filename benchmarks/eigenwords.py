@@ -21,7 +21,7 @@ from benchmarks.environment import ROOT, Record, environment
 from lpcfg.text.tokenize import penn_forms
 from lpcfg.trees.brackets import read
 from lpcfg.trees.normalize import normalize
-from lpcfg.words.cca import Options, learn
+from lpcfg.words.cca import EigenwordOptions, learn
 from lpcfg.words.corpus import treebank_sentences
 from lpcfg.words.eigenwords import Eigenwords
 
@@ -51,7 +51,7 @@ def main() -> None:
 
 def measure(data: Path, method: str, *, square_roots: bool) -> tuple[Record, Eigenwords]:
     """Learn vectors from all raw text and the training trees' words; kernels are compiled first."""
-    options = Options(method=method, square_roots=square_roots)  # type: ignore[arg-type]
+    options = EigenwordOptions(method=method, square_roots=square_roots)  # type: ignore[arg-type]
     learn([["warm", "up"]] * 5, options=options)
     sentences = list(treebank_sentences(data / bank / "train.mrg" for bank in BANKS))
     texts = sorted((data / "text").glob("*.txt.gz"))

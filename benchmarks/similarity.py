@@ -21,11 +21,11 @@ from lpcfg.words.ridge import FOLDS
 from lpcfg.words.similarity import (
     EIGENWORDS,
     Correlations,
-    Set,
+    ScoredPairs,
     Similarity,
     correlations,
     pearson,
-    read_set,
+    read_scored_pairs,
     train_similarity,
 )
 from lpcfg.words.surface import COUNTED, LENGTHS, SURFACE
@@ -72,9 +72,10 @@ def main() -> None:
     _print_wins(measures["with shares"], measures["with shares + eigenwords"], test)
 
 
-def _sets(folder: Path, names: Sequence[str]) -> list[Set]:
+def _sets(folder: Path, names: Sequence[str]) -> list[ScoredPairs]:
     return [
-        read_set(folder / f"STS.input.{name}.txt", folder / f"STS.gs.{name}.txt") for name in names
+        read_scored_pairs(folder / f"STS.input.{name}.txt", folder / f"STS.gs.{name}.txt")
+        for name in names
     ]
 
 
@@ -103,7 +104,7 @@ def _held_out(
     return pearson(found, np.array(scores))
 
 
-def _print_wins(without: Similarity, with_words: Similarity, test: Sequence[Set]) -> None:
+def _print_wins(without: Similarity, with_words: Similarity, test: Sequence[ScoredPairs]) -> None:
     """Print how often one measure beats the other on pairs drawn with replacement within each
     set.
     """

@@ -14,8 +14,8 @@ from scipy.linalg import eigh
 from lpcfg.base.errors import GrammarError, InputError, TrainingError
 from lpcfg.text.tokenize import tokenize
 from lpcfg.words import bigrams, corpus
-from lpcfg.words.bigrams import Rows
-from lpcfg.words.cca import Options, learn
+from lpcfg.words.bigrams import SparseRows
+from lpcfg.words.cca import EigenwordOptions, learn
 from lpcfg.words.corpus import Corpus, tokens_of_chunk
 from lpcfg.words.eigenwords import Eigenwords
 from lpcfg.words.svd import left_singular
@@ -69,7 +69,7 @@ def naive_vectors(
 @pytest.mark.parametrize("square_roots", [True, False])
 def test_eigenwords_solve_the_generalised_eigenproblem(square_roots: bool) -> None:
     sentences = sample(0, 400)
-    found = learn(sentences, options=Options(dimensions=4, square_roots=square_roots))
+    found = learn(sentences, options=EigenwordOptions(dimensions=4, square_roots=square_roots))
     naive = naive_vectors(sentences, found.words, 4, 0.5 if square_roots else 1.0)
     signs = np.sign(np.sum(found.vectors * naive, axis=0))
     assert np.abs(found.vectors - naive * signs).max() < SINGLE
@@ -77,8 +77,8 @@ def test_eigenwords_solve_the_generalised_eigenproblem(square_roots: bool) -> No
 
 def test_eigenwords_do_not_depend_on_threads_and_are_repeatable() -> None:
     sentences = sample(1, 200)
-    one = learn(sentences, options=Options(dimensions=3, threads=1))
-    two = learn(sentences, options=Options(dimensions=3, threads=2))
+    one = learn(sentences, options=EigenwordOptions(dimensions=3, threads=1))
+    two = learn(sentences, options=EigenwordOptions(dimensions=3, threads=2))
     assert one.words == two.words
     assert np.array_equal(one.vectors, two.vectors)
 
@@ -103,7 +103,7 @@ def test_block_krylov_finds_the_singular_vectors_of_a_large_matrix() -> None:
     right = np.linalg.qr(rng.standard_normal((300, 60)))[0]
     values = 0.9 ** np.arange(60)
     found = left_singular(
-        Dense(left * values @ right.T), 8, np.random.default_rng(1), steps=6, kind=np.float64
+        Dense(left * values @ right.T), 8, np.random.default_rng(1), steps=6, dtype=np.float64
     )
     assert np.abs(found.values - values[:8]).max() < TWIN
     assert np.abs(np.abs(np.sum(found.left * left[:, :8], axis=0)) - 1).max() < TWIN
@@ -115,7 +115,7 @@ def test_a_sparse_product_is_the_dense_one() -> None:
     dense = rng.poisson(0.3, (23, 17)).astype(np.float32)
     start = np.concatenate([[0], np.cumsum((dense > 0).sum(axis=1))]).astype(np.int64)
     row, column = np.nonzero(dense)
-    rows = Rows(start, column.astype(np.int32), dense[row, column], 17)
+    rows = SparseRows(start, column.astype(np.int32), dense[row, column], 17)
     other = rng.standard_normal((17, 5))
     for threads in (1, 2, 40):
         assert np.abs(rows.times(other, threads) - dense @ other).max() < TWIN
@@ -131,7 +131,7 @@ def test_pairs_are_merged_over_any_number_of_runs_and_ranges(
     np.add.at(expected, (pairs[:, 0], pairs[:, 1]), 1)
     for run in (1, 9, 1000):
         monkeypatch.setattr(bigrams, "RUN", run)
-        counter = bigrams.Counter((7, 5))
+        counter = bigrams.PairCounter((7, 5))
         for part in np.array_split(pairs, 60):
             counter.add(part[:, 0], part[:, 1])
         assert np.array_equal(counter.merged().times(np.eye(5), 2), expected)
@@ -231,7 +231,7 @@ def test_a_word_that_was_forgotten_is_counted_when_it_comes_again(
 
 def test_the_vocabulary_is_the_most_frequent_words_and_those_to_keep() -> None:
     sentences = [["a", "b", "a", "c"], ["b", "a"], ["d"]]
-    found = learn(sentences, options=Options(words=2, dimensions=2), keep={"D", "absent"})
+    found = learn(sentences, options=EigenwordOptions(words=2, dimensions=2), keep={"D", "absent"})
     assert found.words == ("a", "b", "d")
     assert np.abs(np.linalg.norm(found.vectors, axis=1) - 1).max() < 1e-6  # float32's rounding
 
@@ -245,7 +245,7 @@ def test_a_word_is_looked_up_in_lower_case_with_its_digits_zero() -> None:
 
 
 def test_a_cut_answers_as_before_for_the_words_it_was_cut_to() -> None:
-    words = learn(sample(5, 50), options=Options(dimensions=3))
+    words = learn(sample(5, 50), options=EigenwordOptions(dimensions=3))
     asked = ["d", "F", "b", "absent"]
     cut = words.cut(asked)
     assert set(cut.words) == {"d", "f", "b"}
@@ -269,7 +269,7 @@ def test_temporary_files_have_no_names_that_a_killed_process_could_leave(
     seen = []
     learn(
         sample(6, 50),
-        options=Options(dimensions=2, method="two-step"),
+        options=EigenwordOptions(dimensions=2, method="two-step"),
         on_progress=lambda *_: seen.append(list(tmp_path.iterdir())),
     )
     assert seen
@@ -280,7 +280,7 @@ def test_nothing_to_learn_from_is_refused() -> None:
     with pytest.raises(TrainingError, match="no word"):
         learn([[]])
     with pytest.raises(TrainingError, match="dimensions of 1 or more, got 0"):
-        Options(dimensions=0)
+        EigenwordOptions(dimensions=0)
 
 
 def test_vectors_that_do_not_match_their_words_are_refused() -> None:

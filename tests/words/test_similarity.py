@@ -17,10 +17,10 @@ from lpcfg.words.similarity import (
     expanded,
     pearson,
     read_pairs,
-    read_set,
+    read_scored_pairs,
     train_similarity,
 )
-from lpcfg.words.surface import SURFACE, base_form, sides_of, surface_metrics, words_in
+from lpcfg.words.surface import SURFACE, base_form, forms_in, sentence_sets, surface_metrics
 
 EXACT = 1e-12
 """Two orders of summing a few dozen numbers of size one."""
@@ -55,7 +55,7 @@ def scored(seed: int, count: int = 60) -> tuple[list[tuple[str, str]], list[floa
 
 def test_surface_metrics_count_and_share_what_sentences_have_in_common() -> None:
     a, b = (
-        sides_of(words_in(sentence))
+        sentence_sets(forms_in(sentence))
         for sentence in (
             "The three dogs were barking at 1,000 cats.",
             "Three dogs bark at 1000 cats!",
@@ -73,7 +73,7 @@ def test_surface_metrics_count_and_share_what_sentences_have_in_common() -> None
 
 
 def test_sentences_without_numerals_share_none_of_them() -> None:
-    one = sides_of(["Dogs", "bark"])
+    one = sentence_sets(["Dogs", "bark"])
     metrics = dict(zip(SURFACE, surface_metrics(one, one), strict=True))
     assert metrics["share of common numerals"] == 0
     assert metrics["share of common words"] == pytest.approx(1, abs=EXACT)
@@ -247,13 +247,13 @@ def test_malformed_pairs_and_scores_are_refused_with_their_line(tmp_path: Path) 
     assert read_pairs(pairs) == [("a b", "c d")]
     scores.write_text("4.5\nhigh\n")
     with pytest.raises(InputError, match=":2, got 'high'"):
-        read_set(pairs, scores)
+        read_scored_pairs(pairs, scores)
     scores.write_text("4.5\n1\n")
     with pytest.raises(InputError, match=r"1 pairs in .* 2 scores"):
-        read_set(pairs, scores)
+        read_scored_pairs(pairs, scores)
     scores.write_text("nan\n")
     with pytest.raises(InputError, match=":1, got 'nan'"):
-        read_set(pairs, scores)
+        read_scored_pairs(pairs, scores)
     scores.write_text("4.5\n")
     with pytest.raises(TrainingError, match="got nan for pair 1"):
-        train_similarity(read_set(pairs, scores)[0], [float("nan")])
+        train_similarity(read_scored_pairs(pairs, scores)[0], [float("nan")])

@@ -8,14 +8,14 @@ import pytest
 import safetensors.numpy
 
 from lpcfg.base.errors import StoreError
-from lpcfg.words.cca import Options, learn
+from lpcfg.words.cca import EigenwordOptions, learn
 from lpcfg.words.eigenwords import Eigenwords
 from lpcfg.words.files import load, save
 from tests.words.test_eigenwords import sample
 
 
 def test_safetensors_keep_words_vectors_and_contexts_exactly(tmp_path: Path) -> None:
-    words = learn([*sample(0, 40), ["two words", "é"]], options=Options(dimensions=3))
+    words = learn([*sample(0, 40), ["two words", "é"]], options=EigenwordOptions(dimensions=3))
     save(words, tmp_path / "words.safetensors")
     read = load(tmp_path / "words.safetensors")
     assert read.words == words.words
@@ -27,13 +27,13 @@ def test_safetensors_keep_words_vectors_and_contexts_exactly(tmp_path: Path) -> 
 
 def test_the_same_vectors_make_the_same_bytes(tmp_path: Path) -> None:
     for name in ("one.safetensors", "two.safetensors"):
-        save(learn(sample(0, 40), options=Options(dimensions=3)), tmp_path / name)
+        save(learn(sample(0, 40), options=EigenwordOptions(dimensions=3)), tmp_path / name)
     one, two = (path.read_bytes() for path in sorted(tmp_path.iterdir()))
     assert one == two
 
 
 def test_word2vec_text_keeps_vectors_to_six_digits(tmp_path: Path) -> None:
-    words = learn([*sample(0, 40), ["two words"]], options=Options(dimensions=3))
+    words = learn([*sample(0, 40), ["two words"]], options=EigenwordOptions(dimensions=3))
     save(words, tmp_path / "words.txt")
     read = load(tmp_path / "words.txt")
     assert read.words == tuple(word.replace(" ", "_") for word in words.words)
@@ -71,7 +71,7 @@ def test_malformed_word2vec_text_is_refused_with_its_line(
 
 def test_a_torn_or_altered_file_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "words.safetensors"
-    save(learn(sample(0, 40), options=Options(dimensions=3)), path)
+    save(learn(sample(0, 40), options=EigenwordOptions(dimensions=3)), path)
     whole = path.read_bytes()
     for broken, problem in (
         (whole[:-9], "torn or foreign"),

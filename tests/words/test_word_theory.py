@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from lpcfg.words import corpus, lr_mvl
-from lpcfg.words.bigrams import Rows
-from lpcfg.words.cca import Options, count_pairs, learn, unit_rows
+from lpcfg.words.bigrams import SparseRows
+from lpcfg.words.cca import EigenwordOptions, count_pairs, learn, unit_rows
 from lpcfg.words.corpus import Corpus
-from lpcfg.words.dense import cca, inverse_root, words_against_states
-from lpcfg.words.lr_mvl import Moments, collect, pieces, solve
-from lpcfg.words.neighbours import Search, one_step, two_step
+from lpcfg.words.dense import cca, cca_with_states, inverse_root
+from lpcfg.words.lr_mvl import Moments, collect, segments, solve
+from lpcfg.words.neighbours import CcaSettings, one_step, two_step
 from tests.words.test_eigenwords import SINGLE, sample
 
 EXACT = 1e-8
@@ -38,20 +38,20 @@ class Hmm:
         joint = np.linalg.matrix_power(self.moves, distance) @ np.diag(self.states)
         return self.emits @ joint.T @ self.emits.T
 
-    def tables(self, distance: int) -> tuple[Rows, Rows]:
+    def tables(self, distance: int) -> tuple[SparseRows, SparseRows]:
         padded = np.zeros((N + 2, N + 2))
         padded[:N, :N] = self.pairs(distance)
         return rows(padded), rows(padded.T)
 
 
-def rows(dense: np.ndarray) -> Rows:
+def rows(dense: np.ndarray) -> SparseRows:
     row, column = np.nonzero(dense)
     start = np.concatenate([[0], np.cumsum((dense != 0).sum(axis=1))]).astype(np.int64)
-    return Rows(start, column.astype(np.int32), dense[row, column], dense.shape[1])
+    return SparseRows(start, column.astype(np.int32), dense[row, column], dense.shape[1])
 
 
-def search(*, square_roots: bool = False, dimensions: int = M) -> Search:
-    return Search(dimensions, square_roots, steps=5, seed=0, threads=1)
+def search(*, square_roots: bool = False, dimensions: int = M) -> CcaSettings:
+    return CcaSettings(dimensions, square_roots, steps=5, seed=0, threads=1)
 
 
 def nothing(_done: int, _total: int) -> None:
@@ -158,9 +158,7 @@ def test_words_against_states_is_the_cca_of_indicators_with_states() -> None:
     expected = cca(np.diag(uses), indicators.T @ states, moments, 2)
     for turn in (np.eye(4), rng.standard_normal((4, 4))):
         turned = states @ turn
-        words, projected = words_against_states(
-            indicators.T @ turned, turn.T @ moments @ turn, uses, 2
-        )
+        words, projected = cca_with_states(indicators.T @ turned, turn.T @ moments @ turn, uses, 2)
         signs = np.sign(np.sum(words * expected.first, axis=0))
         assert np.abs(words / np.sqrt(uses)[:, None] - expected.first * signs).max() < EXACT
         assert np.abs(turned @ projected - states @ expected.second * signs).max() < EXACT
@@ -209,7 +207,7 @@ def naive_two_step(
 @pytest.mark.parametrize("square_roots", [True, False])
 def test_two_step_vectors_equal_those_from_indicators_of_tokens(square_roots: bool) -> None:
     sentences = [*sample(0, 300), ["rare"], ["a", "seldom", "b"]]
-    options = Options(words=12, dimensions=3, method="two-step", square_roots=square_roots)
+    options = EigenwordOptions(words=12, dimensions=3, method="two-step", square_roots=square_roots)
     found = learn(sentences, options=options)
     naive = naive_two_step(sentences, found.words, 3, 0.5 if square_roots else 1.0)
     assert np.abs(found.vectors @ found.vectors.T - naive @ naive.T).max() < SINGLE
@@ -256,8 +254,8 @@ def naive_lr_mvl(
 def test_rounds_of_lr_mvl_equal_those_from_smooths_of_tokens(rounds: int) -> None:
     """Two rates: the CCA of both sides then keeps three directions of six, so that it matters."""
     sentences, rates = sample(7, 300), (0.4, 1.0)
-    start = learn(sentences, options=Options(dimensions=3))
-    options = Options(dimensions=3, method="lr-mvl", rates=rates, rounds=rounds)
+    start = learn(sentences, options=EigenwordOptions(dimensions=3))
+    options = EigenwordOptions(dimensions=3, method="lr-mvl", rates=rates, rounds=rounds)
     found = learn(sentences, options=options)
     naive = start.vectors
     for _ in range(rounds):
@@ -268,7 +266,7 @@ def test_rounds_of_lr_mvl_equal_those_from_smooths_of_tokens(rounds: int) -> Non
 def test_moments_of_smooths_are_those_of_the_written_out_sums(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(lr_mvl, "PIECE", 30)
+    monkeypatch.setattr(lr_mvl, "SEGMENT", 30)
     sentences, rates = sample(1, 60), (0.5, 1.0)
     table = np.random.default_rng(0).standard_normal((14, 3)).astype(np.float32)
     with Corpus() as text:
@@ -289,20 +287,20 @@ def test_moments_of_smooths_are_those_of_the_written_out_sums(
 
 @pytest.mark.parametrize("size", [8, 13, 1000])
 def test_text_is_cut_where_sentences_end(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lr_mvl, "PIECE", size)
+    monkeypatch.setattr(lr_mvl, "SEGMENT", size)
     text = [9, 1, 2, 3, 9, 4, 9, 5, 6, 7, 8, 9, 1, 9]
     blocks = [np.array(text[:5]), np.array(text[4:10]), np.array(text[9:])]
-    cut = [piece.tolist() for piece in pieces(blocks, 9)]
+    cut = [piece.tolist() for piece in segments(blocks, 9)]
     assert all(piece[0] == piece[-1] == 9 and len(piece) <= size for piece in cut)
     assert [place for piece in cut for place in piece[1:]] == text[1:]
 
 
-def test_a_sentence_longer_than_a_piece_is_cut_but_loses_no_token(
+def test_a_sentence_longer_than_a_segment_is_cut_but_loses_no_token(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(lr_mvl, "PIECE", 6)
+    monkeypatch.setattr(lr_mvl, "SEGMENT", 6)
     text = [9, *range(8), *range(8), 9, 3, 9]
-    cut = [piece.tolist() for piece in pieces([np.array(text)], 9)]
+    cut = [piece.tolist() for piece in segments([np.array(text)], 9)]
     assert all(piece[0] == piece[-1] == 9 for piece in cut)
     assert [place for piece in cut for place in piece if place != 9] == [
         place for place in text if place != 9
@@ -314,7 +312,7 @@ def test_a_sentence_longer_than_a_piece_is_cut_but_loses_no_token(
 
 @pytest.mark.parametrize("method", ["one-step", "two-step", "lr-mvl"])
 def test_a_token_has_the_vectors_of_its_word_and_of_both_contexts(method: str) -> None:
-    options = Options(dimensions=3, method=method, rates=(0.25, 1.0), rounds=1)  # type: ignore[arg-type]
+    options = EigenwordOptions(dimensions=3, method=method, rates=(0.25, 1.0), rounds=1)  # type: ignore[arg-type]
     words = learn(sample(2, 100), options=options)
     assert words.contexts is not None
     tokens = ["a", "b", "zebra", "c"]
@@ -338,7 +336,7 @@ def test_a_token_has_the_vectors_of_its_word_and_of_both_contexts(method: str) -
 @pytest.mark.parametrize("method", ["one-step", "two-step", "lr-mvl"])
 def test_contexts_have_a_mean_square_length_of_one(method: str) -> None:
     sentences = sample(3, 200)
-    options = Options(dimensions=3, method=method)  # type: ignore[arg-type]
+    options = EigenwordOptions(dimensions=3, method=method)  # type: ignore[arg-type]
     words = learn(sentences, options=options)
     found = np.concatenate([words.token_vectors(one) for one in sentences])
     squares = np.square(found.reshape(len(found), 3, 3)).sum(axis=2).mean(axis=0)

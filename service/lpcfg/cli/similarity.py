@@ -119,10 +119,10 @@ def evaluate(measure: Measure, pairs: Pairs, scores: Scores, json: Json = False)
 
 def _sets(pairs: list[Path], scores: list[Path]) -> list[tuple[list[tuple[str, str]], list[float]]]:
     """Yield the pairs and scores of each set."""
-    from lpcfg.words.similarity import read_set
+    from lpcfg.words.similarity import read_scored_pairs
 
     if len(pairs) != len(scores):
         raise typer.BadParameter(
             f"expected as many --scores as --pairs, got {len(scores)} and {len(pairs)}"
         )
-    return [read_set(one, two) for one, two in zip(pairs, scores, strict=True)]
+    return [read_scored_pairs(one, two) for one, two in zip(pairs, scores, strict=True)]

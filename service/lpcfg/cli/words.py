@@ -86,16 +86,16 @@ def train(
         raise typer.BadParameter(
             f"expected --rate with --method lr-mvl alone, got it with {method.value}: leave it out"
         )
-    from lpcfg.words.cca import Options, learn
+    from lpcfg.words.cca import EigenwordOptions, learn
     from lpcfg.words.corpus import treebank_sentences
     from lpcfg.words.files import save
 
-    options = Options(
+    options = EigenwordOptions(
         words=words,
         dimensions=dimensions,
         method=method.value,
         square_roots=counts is Counts.ROOTS,
-        rates=tuple(rate) if rate else Options.rates,
+        rates=tuple(rate) if rate else EigenwordOptions.rates,
         seed=seed,
         threads=chosen(None, threads).threads,
     )

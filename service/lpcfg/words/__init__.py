@@ -10,7 +10,7 @@ eigenwords    the value: words, their vectors, look-up
 context       vectors of tokens in their context
 files         eigenwords as safetensors and as word2vec's text
 
-from lpcfg.words.cca import Options, learn
-words = learn(sentences, [Path("text.txt.gz")], Options(dimensions=100))
+from lpcfg.words.cca import EigenwordOptions, learn
+words = learn(sentences, [Path("text.txt.gz")], EigenwordOptions(dimensions=100))
 words.vector("kinase")
 """

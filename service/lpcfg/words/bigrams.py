@@ -21,7 +21,7 @@ RUN = 1 << 22
 
 
 @dataclass(frozen=True)
-class Rows:
+class SparseRows:
     """A sparse matrix by rows (CSR); its arrays may lie on disk."""
 
     start: Longs
@@ -48,7 +48,7 @@ class Rows:
         cuts = [0, *shares.tolist(), self.shape[0]]
         with ThreadPoolExecutor(threads) as pool:
             parts = [
-                pool.submit(_times, self.start, self.column, self.value, roots, dense, out, *cut)
+                pool.submit(_multiply, self.start, self.column, self.value, roots, dense, out, *cut)
                 for cut in pairwise(cuts)
             ]
             for part in parts:
@@ -57,7 +57,7 @@ class Rows:
 
 
 @compiled()
-def _times(
+def _multiply(
     start: Longs,
     column: Ints,
     value: Floats,
@@ -87,7 +87,7 @@ def _row_sums(start: Longs, value: Floats) -> NDArray[np.float64]:
     return sums
 
 
-class Counter:
+class PairCounter:
     """Counts pairs (row, column), added in any amount and merged by rows, in bounded memory."""
 
     def __init__(self, shape: tuple[int, int]) -> None:
@@ -117,7 +117,7 @@ class Counter:
             values.tofile(file)
             return _mapped(file, values.dtype.type)
 
-    def merged(self) -> Rows:
+    def merged(self) -> SparseRows:
         """Return all counts, as float32."""
         self._finish_run()
         rows, columns = self._shape
@@ -131,7 +131,7 @@ class Counter:
                 part.indices.astype(np.int32).tofile(column)
                 part.data.astype(np.float32).tofile(value)
             mapped = _mapped(column, np.int32), _mapped(value, np.float32)
-        return Rows(start, *mapped, columns)
+        return SparseRows(start, *mapped, columns)
 
     def _merged_rows(self, starts: Longs, first: int, last: int) -> sparse.csr_matrix:
         """Return the counts of rows first to last - 1, of all runs."""

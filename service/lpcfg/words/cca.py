@@ -14,19 +14,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lpcfg.base.errors import TrainingError
-from lpcfg.words.bigrams import Counter, Floats, Rows
+from lpcfg.words.bigrams import Floats, PairCounter, SparseRows
 from lpcfg.words.corpus import Corpus
 from lpcfg.words.eigenwords import Eigenwords, fold
 from lpcfg.words.lr_mvl import improve
-from lpcfg.words.neighbours import Found, Search, one_step, two_step
+from lpcfg.words.neighbours import CcaSettings, LearnedVectors, one_step, two_step
 
-Progress = Callable[[str, int, int], None]
+OnProgress = Callable[[str, int, int], None]
 """Told what is being done, and how many of how many parts are."""
 Method = Literal["one-step", "two-step", "lr-mvl"]
 
 
 @dataclass(frozen=True)
-class Options:
+class EigenwordOptions:
     """The settings of learning eigenwords."""
 
     words: int = 100_000
@@ -59,32 +59,38 @@ class Options:
 def learn(
     sentences: Iterable[Sequence[str]] = (),
     texts: Iterable[Path] = (),
-    options: Options = Options(),
+    options: EigenwordOptions = EigenwordOptions(),
     *,
     keep: Collection[str] = (),
-    on_progress: Progress = lambda _what, _done, _total: None,
+    on_progress: OnProgress = lambda _what, _done, _total: None,
 ) -> Eigenwords:
     """Learn eigenwords from tokenised sentences and from files of raw text.
 
-    Words of `keep` that occur have vectors however rare they are.
+    Args:
+        keep: words that have vectors however rare they are, if they occur
+        on_progress: told what is being done, and how many of how many parts are
+
+    Raises:
+        InputError: for a file that is not there
+        TrainingError: for text without words
     """
     with Corpus() as corpus:
         _read(corpus, sentences, list(texts), on_progress)
         counts = corpus.counts()
         words = vocabulary(counts, options.words, keep)
-        found = _find(corpus, words, options, on_progress)
+        vectors = _find(corpus, words, options, on_progress)
         if options.method == "lr-mvl":
-            uses = np.array([counts[word] for word in words], np.float64)
+            token_counts = np.array([counts[word] for word in words], np.float64)
             for number in range(options.rounds):
                 on_progress("smoothing contexts", number, options.rounds)
-                table = unit_rows(found.words)
-                found = improve(table, options.rates, corpus.blocks(words), uses)
+                table = unit_rows(vectors.words)
+                vectors = improve(table, options.rates, corpus.blocks(words), token_counts)
             on_progress("smoothing contexts", options.rounds, options.rounds)
-    return Eigenwords(words, unit_rows(found.words), found.contexts)
+    return Eigenwords(words, unit_rows(vectors.words), vectors.contexts)
 
 
 def _read(
-    corpus: Corpus, sentences: Iterable[Sequence[str]], texts: Sequence[Path], on: Progress
+    corpus: Corpus, sentences: Iterable[Sequence[str]], texts: Sequence[Path], on: OnProgress
 ) -> None:
     on("reading sentences", 0, 0)
     corpus.add_sentences(sentences)
@@ -108,9 +114,11 @@ def vocabulary(counts: dict[str, int], size: int, keep: Collection[str]) -> tupl
     return tuple(word for k, word in enumerate(order) if k < size or word in kept)
 
 
-def _find(corpus: Corpus, words: Sequence[str], options: Options, on: Progress) -> Found:
-    """Run one or two steps of CCA on counts."""
-    search = Search(
+def _find(
+    corpus: Corpus, words: Sequence[str], options: EigenwordOptions, on: OnProgress
+) -> LearnedVectors:
+    """Run one or two steps of CCA on counts of neighbours."""
+    settings = CcaSettings(
         options.dimensions,
         options.square_roots,
         options.steps,
@@ -124,21 +132,21 @@ def _find(corpus: Corpus, words: Sequence[str], options: Options, on: Progress) 
 
     bigrams = count_pairs(corpus, words, 1, on)
     if options.method == "two-step":
-        around = count_pairs(corpus, words, 2, on)
-        return two_step(bigrams, around, n, search, on_step)
-    return one_step(*bigrams, n, search, on_step)
+        skip_bigrams = count_pairs(corpus, words, 2, on)
+        return two_step(bigrams, skip_bigrams, n, settings, on_step)
+    return one_step(*bigrams, n, settings, on_step)
 
 
 def count_pairs(
-    corpus: Corpus, words: Sequence[str], distance: int, on: Progress
-) -> tuple[Rows, Rows]:
+    corpus: Corpus, words: Sequence[str], distance: int, on: OnProgress
+) -> tuple[SparseRows, SparseRows]:
     """Count which place is followed by which at a distance of 1 or 2, and the transpose.
 
     At distance 2, no break stands between them. Tables are (n + 2, n + 2): see `Corpus.blocks`.
     """
     what = "counting neighbours" if distance == 1 else "counting contexts"
     shape = (len(words) + 2, len(words) + 2)
-    followed, follows = Counter(shape), Counter(shape)
+    followed, follows = PairCounter(shape), PairCounter(shape)
     done = 0
     for block in corpus.blocks(words, distance):
         on(what, done, corpus.size)

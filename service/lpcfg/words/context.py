@@ -36,31 +36,32 @@ class Contexts:
                 f"shapes {self.left.shape} and {self.right.shape}"
             )
 
-    def of(self, places: Ints) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    def of(self, rows: Ints) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """Compute the vectors of the left and the right context of every token of a sentence, (T,
         d) each.
         """
         n_words = self.left.shape[1] - 2
-        around = np.concatenate([[n_words + 1], places, [n_words + 1]]).astype(np.int32)
-        sums = [np.zeros((len(places), self.left.shape[2]), np.float32) for _ in range(2)]
+        padded = np.concatenate([[n_words + 1], rows, [n_words + 1]]).astype(np.int32)
+        sums = [np.zeros((len(rows), self.left.shape[2]), np.float32) for _ in range(2)]
         for rate, left, right in zip(self.rates, self.left, self.right, strict=True):
-            sums[0] += smoothed(left, around, rate)[1:-1]
-            sums[1] += smoothed(right, around[::-1].copy(), rate)[::-1][1:-1]
+            sums[0] += smoothed(left, padded, rate)[1:-1]
+            sums[1] += smoothed(right, padded[::-1].copy(), rate)[::-1][1:-1]
         return sums[0], sums[1]
 
 
 @compiled()
-def smoothed(table: Floats, places: Ints, rate: float) -> Floats:
-    """Compute z_t = α table[w_{t-1}] + (1 − α) z_{t-1} for every place t, zero behind each break.
+def smoothed(table: Floats, rows: Ints, rate: float) -> Floats:
+    """Compute z_t = α table[w_{t-1}] + (1 − α) z_{t-1} for every token t, with α = `rate`.
 
-    The last row of the table is a break's: nothing before a break counts, but the break does.
+    `rows` has the table's row of every token. The last row is a break's: behind a break, z_{t-1}
+    counts as 0, so that nothing before the break counts, but its own row does.
     """
     stop = len(table) - 1
-    out = np.zeros((len(places), table.shape[1]), table.dtype)
+    out = np.zeros((len(rows), table.shape[1]), table.dtype)
     keep = table.dtype.type(1 - rate)
     new = table.dtype.type(rate)
-    for t in range(1, len(places)):
-        before = places[t - 1]
+    for t in range(1, len(rows)):
+        before = rows[t - 1]
         for k in range(table.shape[1]):
             carried = keep * out[t - 1, k] if before != stop else table.dtype.type(0)
             out[t, k] = carried + new * table[before, k]

@@ -55,7 +55,7 @@ def tokens_of_chunk(chunk: str) -> tuple[str, ...]:
     return tuple(token.form for token in tokenize(f"x {chunk} x")[1:-1])
 
 
-class _Numbers(dict[str, int]):
+class _Numbering(dict[str, int]):
     """Gives names numbers in the order in which they come, from `start`. No number is used
     twice.
     """
@@ -91,7 +91,7 @@ class Corpus:
     def __init__(self, max_words: int = MAX_WORDS, max_chunks: int = MAX_CHUNKS) -> None:
         self._max_words = max_words
         self._max_chunks = max_chunks
-        self._numbers = _Numbers(BREAK + 1)
+        self._numbers = _Numbering(BREAK + 1)
         self._counts = np.zeros(1, np.int64)
         self._forgotten = 0
         self._chunks = _Chunks()
@@ -156,19 +156,20 @@ class Corpus:
         return {word: int(self._counts[number]) for word, number in self._numbers.items()}
 
     def blocks(self, words: Sequence[str], overlap: int = 1) -> Iterator[Ints]:
-        """Return all text in order: words as places in `words`, others len(words), breaks one more.
+        """Yield all text in order: words by their rows in `words`, others len(words), breaks one
+        more.
 
         It begins with a break. Every block but the first begins with the last `overlap` numbers of
         those before it, so that no pair (1) or triple (2) of neighbours is missed.
         """
         n = len(words)
-        places = np.full(self._numbers.next, n, np.int32)
-        places[[self._numbers[word] for word in words]] = np.arange(n, dtype=np.int32)
-        places[BREAK] = n + 1
+        row_of = np.full(self._numbers.next, n, np.int32)
+        row_of[[self._numbers[word] for word in words]] = np.arange(n, dtype=np.int32)
+        row_of[BREAK] = n + 1
         last = np.array([n + 1], np.int32)
         self._file.seek(0)
         while data := self._file.read(4 * BLOCK):
-            block = np.concatenate([last, places[np.frombuffer(data, np.int32)]])
+            block = np.concatenate([last, row_of[np.frombuffer(data, np.int32)]])
             yield block
             last = block[-overlap:]
 
@@ -192,51 +193,51 @@ class _Chunks:
     """Remembers chunks: their tokens, and if a sentence may end behind or begin with each."""
 
     def __init__(self) -> None:
-        self._places = _Numbers(0)
+        self._ids = _Numbering(0)
         self._start = np.zeros(1, np.int64)  # chunk k has tokens start[k] to start[k + 1]
         self._tokens = np.zeros(0, np.int32)
         self._ends = np.zeros(0, np.bool_)
         self._begins = np.zeros(0, np.bool_)
 
     def __len__(self) -> int:
-        return len(self._places)
+        return len(self._ids)
 
-    def numbers(self, text: list[list[str]], numbers: _Numbers) -> Ints:
+    def numbers(self, text: list[list[str]], numbers: _Numbering) -> Ints:
         """Return the numbers of the words in lines of chunks, with `BREAK` behind every
         sentence.
         """
         if not text:
             return np.zeros(0, np.int32)
         known = len(self)
-        places = np.fromiter(map(self._places.__getitem__, chain.from_iterable(text)), np.int64)
-        self._learn(list(islice(self._places, known, None)), numbers)
-        ends = np.zeros(len(places), np.bool_)
-        ends[:-1] = self._ends[places[:-1]] & self._begins[places[1:]]
+        ids = np.fromiter(map(self._ids.__getitem__, chain.from_iterable(text)), np.int64)
+        self._learn(list(islice(self._ids, known, None)), numbers)
+        ends = np.zeros(len(ids), np.bool_)
+        ends[:-1] = self._ends[ids[:-1]] & self._begins[ids[1:]]
         ends[np.cumsum([len(chunks) for chunks in text]) - 1] = True
-        return self._unfolded(places, ends)
+        return self._unfolded(ids, ends)
 
-    def _learn(self, chunks: Sequence[str], numbers: _Numbers) -> None:
+    def _learn(self, chunks: Sequence[str], numbers: _Numbering) -> None:
         """Tokenise new chunks."""
-        found = [tokens_of_chunk(chunk) for chunk in chunks]
-        sizes = np.array([len(tokens) for tokens in found], np.int64)
+        new_tokens = [tokens_of_chunk(chunk) for chunk in chunks]
+        sizes = np.array([len(tokens) for tokens in new_tokens], np.int64)
         self._start = np.concatenate([self._start, self._start[-1] + np.cumsum(sizes)])
-        new = [numbers[fold(token)] for tokens in found for token in tokens]
+        new = [numbers[fold(token)] for tokens in new_tokens for token in tokens]
         self._tokens = np.concatenate([self._tokens, np.array(new, np.int32)])
-        ends = np.array([_may_end(tokens) for tokens in found], np.bool_)
+        ends = np.array([_may_end(tokens) for tokens in new_tokens], np.bool_)
         self._ends = np.concatenate([self._ends, ends])
         begins = np.array([bool(_BEGINNING.match(chunk)) for chunk in chunks], np.bool_)
         self._begins = np.concatenate([self._begins, begins])
 
-    def _unfolded(self, places: Longs, ends: NDArray[np.bool_]) -> Ints:
-        """Yield the tokens of chunks, one after the other, with a break behind each chunk that
-        ends.
+    def _unfolded(self, ids: Longs, ends: NDArray[np.bool_]) -> Ints:
+        """Return the tokens of chunks, one after the other, with a break behind each chunk that
+        ends a sentence.
         """
-        sizes = self._start[places + 1] - self._start[places]
+        sizes = self._start[ids + 1] - self._start[ids]
         stop = np.cumsum(sizes + ends)
         begin = stop - sizes - ends
         out = np.full(int(stop[-1]), BREAK, np.int32)
         within = np.arange(int(sizes.sum())) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-        tokens = self._tokens[np.repeat(self._start[places], sizes) + within]
+        tokens = self._tokens[np.repeat(self._start[ids], sizes) + within]
         out[np.repeat(begin, sizes) + within] = tokens
         return out
 

@@ -26,9 +26,9 @@ class Canonical:
 
 def cca(c11: Doubles, c12: Doubles, c22: Doubles, rank: int) -> Canonical:
     """Return the `rank` strongest pairs of canonical directions."""
-    one, two = inverse_root(c11), inverse_root(c22)
-    left, values, right = np.linalg.svd(one @ c12 @ two)
-    return Canonical(one @ left[:, :rank], two @ right[:rank].T, values[:rank])
+    first_root, second_root = inverse_root(c11), inverse_root(c22)
+    left, values, right = np.linalg.svd(first_root @ c12 @ second_root)
+    return Canonical(first_root @ left[:, :rank], second_root @ right[:rank].T, values[:rank])
 
 
 def inverse_root(moments: Doubles) -> Doubles:
@@ -41,18 +41,22 @@ def inverse_root(moments: Doubles) -> Doubles:
     return result
 
 
-def words_against_states(
-    sums: NDArray[Any], moments: Doubles, uses: Doubles, dimensions: int
+def cca_with_states(
+    sums: NDArray[Any], moments: Doubles, counts: Doubles, dimensions: int
 ) -> tuple[Doubles, Doubles]:
-    """Run CCA of words against dense states of their contexts. Return left vectors U and
-    projections of states.
+    """Run CCA of words against dense states s of their contexts.
 
-    `sums` has the sum of states over each word's tokens, (n, s); `moments` those of s sᵀ over all
-    tokens, (s, s); `uses` counts each word's tokens. U is (n, d), the projections (s, d).
+    Args:
+        sums: of the states of each word's tokens, (n, s)
+        moments: the sum of s sᵀ over all tokens, (s, s)
+        counts: the number of each word's tokens, (n,)
+
+    Returns:
+        The left vectors U, (n, d), and projections of states, (s, d)
     """
     whiten = inverse_root(moments)
-    scale = np.zeros_like(uses)
-    np.power(uses, -0.5, out=scale, where=uses > 0)
+    scale = np.zeros_like(counts)
+    np.power(counts, -0.5, out=scale, where=counts > 0)
     omega = (scale[:, None] * sums) @ whiten
     squares, vectors = np.linalg.eigh(omega.T @ omega)
     best = np.argsort(-squares, kind="stable")[:dimensions]

@@ -66,15 +66,15 @@ class Eigenwords:
 
     def vector(self, word: str) -> NDArray[np.float32]:
         """Return the vector of a word, zero if it has none, (d,)."""
-        found: NDArray[np.float32] = self.matrix([word])[0]
-        return found
+        result: NDArray[np.float32] = self.matrix([word])[0]
+        return result
 
     def matrix(self, words: Iterable[str]) -> NDArray[np.float32]:
         """Return the vectors of words, zero where they have none, (len(words), d)."""
         rows = self.rows(words)
-        found: NDArray[np.float32] = self.vectors[rows]
-        found[rows == UNKNOWN] = 0
-        return found
+        result: NDArray[np.float32] = self.vectors[rows]
+        result[rows == UNKNOWN] = 0
+        return result
 
     def cut(self, words: Collection[str]) -> "Eigenwords":
         """Keep the vectors that looking up these words needs, in their order, and no contexts."""
@@ -94,8 +94,8 @@ class Eigenwords:
             )
         cosines = self.vectors @ self.vectors[row]
         order = np.argsort(-cosines, kind="stable")
-        found = [k for k in order[: count + 1].tolist() if k != row][:count]
-        return [(self.words[k], float(cosines[k])) for k in found]
+        nearest = [k for k in order[: count + 1].tolist() if k != row][:count]
+        return [(self.words[k], float(cosines[k])) for k in nearest]
 
     def token_vectors(self, tokens: Sequence[str]) -> NDArray[np.float32]:
         """Return the vectors of a sentence's tokens in context, (T, 3 d): [word; left; right]."""
@@ -105,5 +105,5 @@ class Eigenwords:
                 "learn them again and keep the .safetensors file"
             )
         n = len(self.words)
-        places = np.array([n if row == UNKNOWN else row for row in self.rows(tokens)], np.int32)
-        return np.concatenate([self.matrix(tokens), *self.contexts.of(places)], axis=1)
+        known_rows = np.array([n if row == UNKNOWN else row for row in self.rows(tokens)], np.int32)
+        return np.concatenate([self.matrix(tokens), *self.contexts.of(known_rows)], axis=1)

@@ -4,13 +4,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 Points = NDArray[np.float32]
-Places = NDArray[np.int64]
+Clusters = NDArray[np.int64]
 
 SAMPLE_PER_CLUSTER = 256
 """Points a cluster is found from: more move its centre by less than 1/16 of its spread."""
 
 
-def k_means(points: Points, m: int, *, rounds: int, random: np.random.Generator) -> Places:
+def k_means(points: Points, m: int, *, rounds: int, random: np.random.Generator) -> Clusters:
     """Return the cluster of every point, of at most m, numbered without gaps.
 
     Centres start as k-means++ draws them (Arthur and Vassilvitskii 2007) and move by Lloyd's
@@ -28,9 +28,9 @@ def k_means(points: Points, m: int, *, rounds: int, random: np.random.Generator)
     return np.unique(_nearest(points, centres), return_inverse=True)[1].astype(np.int64)
 
 
-def _nearest(points: Points, centres: Points) -> Places:
+def _nearest(points: Points, centres: Points) -> Clusters:
     closeness = points @ centres.T - 0.5 * np.einsum("ij,ij->i", centres, centres)
-    nearest: Places = np.argmax(closeness, axis=1)
+    nearest: Clusters = np.argmax(closeness, axis=1)
     return nearest
 
 

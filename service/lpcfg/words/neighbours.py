@@ -24,17 +24,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lpcfg.words.bigrams import Floats, Rows
+from lpcfg.words.bigrams import Floats, SparseRows
 from lpcfg.words.context import Contexts
-from lpcfg.words.dense import Doubles, words_against_states
+from lpcfg.words.dense import Doubles, cca_with_states
 from lpcfg.words.svd import Singular, left_singular
 
 OnStep = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
-class Search:
-    """How singular vectors are searched for."""
+class CcaSettings:
+    """The settings of a CCA of counts: the rank, the κ of counts, and the search by `svd`."""
 
     dimensions: int
     square_roots: bool
@@ -44,73 +44,83 @@ class Search:
 
 
 @dataclass(frozen=True)
-class Found:
+class LearnedVectors:
     """Vectors of words, (n, d), up to the lengths of rows, and projections of contexts."""
 
     words: Floats
     contexts: Contexts
 
 
-def one_step(followed: Rows, follows: Rows, n: int, search: Search, on_step: OnStep) -> Found:
+def one_step(
+    followed: SparseRows, follows: SparseRows, n: int, settings: CcaSettings, on_step: OnStep
+) -> LearnedVectors:
     """Find the vectors of n words from bigrams: w followed by c, and w behind c."""
-    omega = Omega([follows, followed], [followed, follows], n, search)
-    found = omega.singular(on_step)
-    left, right = omega.right_vectors(found)
-    uses = followed.sums()
-    return Found(found.left, neighbour_contexts(left, right, uses, uses))
+    omega = Omega([follows, followed], [followed, follows], n, settings)
+    singular = omega.singular(on_step)
+    left, right = omega.right_vectors(singular)
+    counts = followed.sums()
+    return LearnedVectors(singular.left, neighbour_contexts(left, right, counts, counts))
 
 
 def two_step(
-    bigrams: tuple[Rows, Rows], around: tuple[Rows, Rows], n: int, search: Search, on_step: OnStep
-) -> Found:
-    """Find the vectors of n words from bigrams and from pairs (left, right) around a word.
+    bigrams: tuple[SparseRows, SparseRows],
+    skips: tuple[SparseRows, SparseRows],
+    n: int,
+    settings: CcaSettings,
+    on_step: OnStep,
+) -> LearnedVectors:
+    """Find the vectors of n words from bigrams and from skip-bigrams, pairs of the words on both
+    sides of a word.
 
-    `bigrams` are, as above, w followed by c and w behind c; `around` is left by right, and right
+    `bigrams` are, as above, w followed by c and w behind c; `skips` are left by right, and right
     by left.
     """
     followed, follows = bigrams
-    omega = Omega([around[0]], [around[1]], around[0].shape[0], search)
+    omega = Omega([skips[0]], [skips[1]], skips[0].shape[0], settings)
     first = omega.singular(on_step)
     left = omega.row_scale[:, None] * first.left
     right = omega.right_vectors(first)[0]
-    states = [follows.times(left, search.threads)[:n], followed.times(right, search.threads)[:n]]
-    projected, uses = [left, right], [table.sums() for table in around]
-    words, turns = words_against_states(
+    states = [
+        follows.times(left, settings.threads)[:n],
+        followed.times(right, settings.threads)[:n],
+    ]
+    projected, counts = [left, right], [table.sums() for table in skips]
+    words, projections = cca_with_states(
         np.concatenate(states, axis=1),
-        _moments(around[0], projected, uses, search.threads),
+        _moments(skips[0], projected, counts, settings.threads),
         followed.sums()[:n],
-        search.dimensions,
+        settings.dimensions,
     )
     tables = [
-        side.astype(np.float64) @ turn
-        for side, turn in zip(projected, np.split(turns, 2), strict=True)
+        side.astype(np.float64) @ projection
+        for side, projection in zip(projected, np.split(projections, 2), strict=True)
     ]
-    return Found(words, neighbour_contexts(tables[0], tables[1], uses[0], uses[1]))
+    return LearnedVectors(words, neighbour_contexts(tables[0], tables[1], counts[0], counts[1]))
 
 
 def _moments(
-    around: Rows, projected: Sequence[Floats], uses: Sequence[Doubles], threads: int
+    skips: SparseRows, projected: Sequence[Floats], counts: Sequence[Doubles], threads: int
 ) -> Doubles:
     """Return the second moments of [left; right] states: sums over all tokens."""
     left, right = (side.astype(np.float64) for side in projected)
-    cross = left.T @ around.times(right, threads)
+    cross = left.T @ skips.times(right, threads)
     return np.block(
         [
-            [left.T @ (uses[0][:, None] * left), cross],
-            [cross.T, right.T @ (uses[1][:, None] * right)],
+            [left.T @ (counts[0][:, None] * left), cross],
+            [cross.T, right.T @ (counts[1][:, None] * right)],
         ]
     )
 
 
 def neighbour_contexts(
-    left: Floats, right: Floats, left_uses: Doubles, right_uses: Doubles
+    left: Floats, right: Floats, left_counts: Doubles, right_counts: Doubles
 ) -> Contexts:
     """Build contexts of one neighbour a side, scaled to a mean square length of 1 over all
     tokens.
     """
     tables = [
-        (table * mean_square_scale(float(uses @ (table * table).sum(axis=1)), uses.sum()))
-        for table, uses in ((left, left_uses), (right, right_uses))
+        (table * mean_square_scale(float(counts @ (table * table).sum(axis=1)), counts.sum()))
+        for table, counts in ((left, left_counts), (right, right_counts))
     ]
     first, second = (table.astype(np.float32)[None] for table in tables)
     return Contexts((1.0,), first, second)
@@ -127,9 +137,13 @@ class Omega:
     """Ω of tables of counts side by side, as an operator: its first n rows."""
 
     def __init__(
-        self, tables: Sequence[Rows], transposes: Sequence[Rows], n: int, search: Search
+        self,
+        tables: Sequence[SparseRows],
+        transposes: Sequence[SparseRows],
+        n: int,
+        settings: CcaSettings,
     ) -> None:
-        self._tables, self._transposes, self._search = tables, transposes, search
+        self._tables, self._transposes, self._settings = tables, transposes, settings
         self.shape = (n, sum(table.shape[1] for table in tables))
         self.row_scale = self._scale(tables[0].sums())
         """#(w)^{-κ/2} of all rows; each table's rows have the same sums"""
@@ -138,11 +152,11 @@ class Omega:
 
     def _scale(self, counts: Doubles) -> Doubles:
         scale = np.zeros_like(counts)
-        power = -0.25 if self._search.square_roots else -0.5
+        power = -0.25 if self._settings.square_roots else -0.5
         return np.power(counts, power, out=scale, where=counts > 0)
 
-    def _times(self, table: Rows, dense: Floats) -> Floats:
-        return table.times(dense, self._search.threads, roots=self._search.square_roots)
+    def _times(self, table: SparseRows, dense: Floats) -> Floats:
+        return table.times(dense, self._settings.threads, roots=self._settings.square_roots)
 
     def times(self, dense: Floats) -> Floats:
         """Compute Ω X."""
@@ -165,22 +179,22 @@ class Omega:
 
     def singular(self, on_step: OnStep) -> Singular:
         """Compute Ω's largest singular values and left vectors."""
-        search = self._search
+        settings = self._settings
         return left_singular(
             self,
-            min(search.dimensions, *self.shape),
-            np.random.default_rng(search.seed),
-            steps=search.steps,
-            kind=self._tables[0].value.dtype.type,
+            min(settings.dimensions, *self.shape),
+            np.random.default_rng(settings.seed),
+            steps=settings.steps,
+            dtype=self._tables[0].value.dtype.type,
             on_step=on_step,
         )
 
-    def right_vectors(self, found: Singular) -> list[Floats]:
+    def right_vectors(self, singular: Singular) -> list[Floats]:
         """Compute D_c^{-κ/2} V of every table: V = Ωᵀ U Σ⁻¹."""
         inverse = np.divide(
-            1, found.values, out=np.zeros_like(found.values), where=found.values > 0
+            1, singular.values, out=np.zeros_like(singular.values), where=singular.values > 0
         )
-        right = self.transposed_times(found.left) * inverse
+        right = self.transposed_times(singular.left) * inverse
         parts = np.split(right, np.cumsum([table.shape[1] for table in self._tables])[:-1])
         return [
             scale[:, None] * part for scale, part in zip(self.column_scales, parts, strict=True)

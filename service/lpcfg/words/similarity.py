@@ -19,7 +19,6 @@ from math import isfinite, nan
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from lpcfg.base.errors import GrammarError, InputError, TrainingError
 from lpcfg.text.files import lines
@@ -32,10 +31,9 @@ from lpcfg.words.files import (
     words_of,
     write_tensors,
 )
-from lpcfg.words.ridge import Ridge, fit_by_folds
-from lpcfg.words.surface import SURFACE, is_word, sides_of, surface_metrics, words_in
+from lpcfg.words.ridge import Doubles, Ridge, fit_by_folds
+from lpcfg.words.surface import SURFACE, forms_in, is_word, sentence_sets, surface_metrics
 
-Doubles = NDArray[np.float64]
 Pair = tuple[str, str]
 Forms = tuple[Sequence[str], Sequence[str]]
 """A pair of sentences as the forms of their tokens"""
@@ -51,7 +49,7 @@ _POWER = 3
 def word_similarities(words: Eigenwords, a: Sequence[str], b: Sequence[str]) -> Doubles:
     """Compute W for the words of a and of b, (len(a), len(b))."""
     cosines = words.matrix(a).astype(np.float64) @ words.matrix(b).astype(np.float64).T
-    same = np.array([[one.lower() == two.lower() for two in b] for one in a], np.bool_)
+    same = np.array([[in_a.lower() == in_b.lower() for in_b in b] for in_a in a], np.bool_)
     return np.where(same.reshape(cosines.shape), 1.0, np.clip(cosines, 0, 1) ** _POWER)
 
 
@@ -92,7 +90,7 @@ class Similarity:
 
     def score(self, pairs: Sequence[Pair]) -> Doubles:
         """Score how similar the sentences of each pair are, on the scale."""
-        return self.score_forms([(words_in(a), words_in(b)) for a, b in pairs])
+        return self.score_forms([(forms_in(a), forms_in(b)) for a, b in pairs])
 
     def score_forms(self, pairs: Sequence[Forms]) -> Doubles:
         """Return the same of sentences that are tokenised."""
@@ -156,7 +154,7 @@ def features(pairs: Sequence[Forms], columns: Sequence[str], words: Eigenwords |
     """Return the features of pairs that the columns name, (len(pairs), len(columns))."""
     rows = []
     for pair in pairs:
-        a, b = map(sides_of, pair)
+        a, b = map(sentence_sets, pair)
         values = dict(zip(SURFACE, surface_metrics(a, b), strict=True))
         if words is not None:
             values[EIGENWORDS] = eigenword_similarity(words, a.content, b.content)
@@ -184,17 +182,17 @@ def train_similarity(
             )
     chosen = tuple(columns or (SURFACE if words is None else (*SURFACE, EIGENWORDS)))
     check_columns(chosen, words)
-    forms = [(words_in(a), words_in(b)) for a, b in pairs]
+    forms = [(forms_in(a), forms_in(b)) for a, b in pairs]
     rows = expanded(features(forms, chosen, words))
     ridge = fit_by_folds(rows, np.array(scores, np.float64))
     return Similarity(chosen, ridge, words, scale)
 
 
-Set = tuple[list[Pair], list[float]]
+ScoredPairs = tuple[list[Pair], list[float]]
 """Pairs and people's scores of them."""
 
 
-def read_set(pairs: Path, scores: Path) -> Set:
+def read_scored_pairs(pairs: Path, scores: Path) -> ScoredPairs:
     """Read pairs and their scores from two files that go line by line."""
     read, gold = read_pairs(pairs), read_scores(scores)
     if len(read) != len(gold) or not read:
@@ -218,7 +216,7 @@ def comparison(measure: Similarity, pair: Pair) -> dict[str, object]:
         "score": float(measure.score_forms([(forms[0], forms[1])])[0]),
         "first": {"tokens": first},
         "second": {"tokens": second},
-        "alignments": [asdict(one) for one in aligned],
+        "alignments": [asdict(alignment) for alignment in aligned],
     }
 
 
@@ -233,24 +231,24 @@ class Correlations:
     """Of sets, weighted by their numbers of pairs"""
 
 
-def correlations(measure: Similarity, sets: Sequence[Set]) -> Correlations:
+def correlations(measure: Similarity, sets: Sequence[ScoredPairs]) -> Correlations:
     """Correlate a measure's scores with people's."""
-    found = [measure.score(pairs) for pairs, _ in sets]
+    predicted = [measure.score(pairs) for pairs, _ in sets]
     gold = [np.array(scores, np.float64) for _, scores in sets]
-    each = [pearson(one, two) for one, two in zip(found, gold, strict=True)]
+    each = [pearson(x, y) for x, y in zip(predicted, gold, strict=True)]
     sizes = [len(scores) for scores in gold]
     return Correlations(
         tuple(each),
-        pearson(np.concatenate(found), np.concatenate(gold)),
+        pearson(np.concatenate(predicted), np.concatenate(gold)),
         float(np.average(each, weights=sizes)),
     )
 
 
-def pearson(found: Doubles, gold: Doubles) -> float:
+def pearson(predicted: Doubles, gold: Doubles) -> float:
     """Compute Pearson's correlation; 0 where either does not vary."""
-    one, two = found - found.mean(), gold - gold.mean()
-    size = float(np.linalg.norm(one) * np.linalg.norm(two))
-    return float(one @ two) / size if size > 0 else 0.0
+    x, y = predicted - predicted.mean(), gold - gold.mean()
+    size = float(np.linalg.norm(x) * np.linalg.norm(y))
+    return float(x @ y) / size if size > 0 else 0.0
 
 
 def read_pairs(path: Path | None) -> list[Pair]:

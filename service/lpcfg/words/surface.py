@@ -40,7 +40,7 @@ _DIGIT = re.compile(r"\d")
 
 
 @dataclass(frozen=True)
-class Sides:
+class SentenceSets:
     """The data of a sentence that its metrics need."""
 
     length: int
@@ -53,12 +53,12 @@ class Sides:
         return sorted(self.sets[1])
 
 
-def words_in(sentence: str) -> list[str]:
+def forms_in(sentence: str) -> list[str]:
     """List the tokens of a sentence, with its marks, in the forms that have vectors."""
     return [token.form for token in tokenize(sentence)]
 
 
-def sides_of(tokens: Sequence[str]) -> Sides:
+def sentence_sets(tokens: Sequence[str]) -> SentenceSets:
     """Collect what the metrics of a sentence look at."""
     lower = [token.lower() for token in tokens]
     content = frozenset(word for word in lower if is_word(word) and word not in _FUNCTION_WORDS)
@@ -68,7 +68,7 @@ def sides_of(tokens: Sequence[str]) -> Sides:
         if _DIGIT.search(word) or word in _NUMBERS
     )
     bases = frozenset(map(base_form, lower))
-    return Sides(len(tokens), (frozenset(tokens), content, bases, numerals))
+    return SentenceSets(len(tokens), (frozenset(tokens), content, bases, numerals))
 
 
 def is_word(token: str) -> bool:
@@ -90,9 +90,9 @@ def base_form(word: str) -> str:
     return str(_stemmer().stem(word))
 
 
-def surface_metrics(a: Sides, b: Sides) -> list[float]:
+def surface_metrics(a: SentenceSets, b: SentenceSets) -> list[float]:
     """Return the values of `SURFACE`."""
-    common = [len(one & two) for one, two in zip(a.sets, b.sets, strict=True)]
-    sizes = [len(one) * len(two) for one, two in zip(a.sets, b.sets, strict=True)]
+    common = [len(of_a & of_b) for of_a, of_b in zip(a.sets, b.sets, strict=True)]
+    sizes = [len(of_a) * len(of_b) for of_a, of_b in zip(a.sets, b.sets, strict=True)]
     shares = [n / np.sqrt(size) if size else 0.0 for n, size in zip(common, sizes, strict=True)]
     return [abs(a.length - b.length), (a.length + b.length) / 2, *common, *shares]

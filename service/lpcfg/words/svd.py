@@ -27,7 +27,7 @@ class Operator(Protocol):
     def shape(self) -> tuple[int, int]: ...
 
     def times(self, dense: Floats) -> Floats:
-        """Return a X."""
+        """Compute A X."""
         ...
 
     def transposed_times(self, dense: Floats) -> Floats:
@@ -49,7 +49,7 @@ def left_singular(
     rng: np.random.Generator,
     *,
     steps: int,
-    kind: type[np.floating[Any]] = np.float32,
+    dtype: type[np.floating[Any]] = np.float32,
     on_step: Callable[[int, int], None] = lambda _done, _total: None,
 ) -> Singular:
     """Find `rank` singular values and left vectors by `steps` products with A Aᵀ.
@@ -61,8 +61,8 @@ def left_singular(
     width = rows if rows <= max(SMALL, rank + OVERSAMPLING) else rank + OVERSAMPLING
     steps = min(steps, rows // width)
     on_step(0, steps)
-    block = operator.times(rng.standard_normal((columns, width)).astype(kind))
-    basis = np.empty((rows, 0), kind)
+    block = operator.times(rng.standard_normal((columns, width)).astype(dtype))
+    basis = np.empty((rows, 0), dtype)
     gram = np.empty((0, 0))
     for step in range(steps):
         block = _orthonormal(block, basis)
@@ -76,7 +76,7 @@ def left_singular(
         on_step(step + 1, steps)
     squares, vectors = np.linalg.eigh(gram)
     best = np.argsort(-squares, kind="stable")[:rank]
-    left = basis @ vectors[:, best].astype(kind)
+    left = basis @ vectors[:, best].astype(dtype)
     signs = np.sign(left[np.argmax(np.abs(left), axis=0), np.arange(left.shape[1])])
     return Singular(np.sqrt(np.maximum(squares[best], 0)), left * signs)
 

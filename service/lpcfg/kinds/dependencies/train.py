@@ -17,7 +17,7 @@ from lpcfg.kinds.dependencies.model import DependencyModel, SpectralTrees
 from lpcfg.kinds.dependencies.network import Parameters
 from lpcfg.kinds.dependencies.predict import DependencyParser
 from lpcfg.kinds.dependencies.vocabulary import Vocabulary
-from lpcfg.words.cca import Options as WordOptions
+from lpcfg.words.cca import EigenwordOptions
 from lpcfg.words.cca import learn as learn_words
 from lpcfg.words.eigenwords import Eigenwords
 
@@ -86,7 +86,7 @@ def train(
     if eigenwords is None:
         sentences = [arcs.words for arcs in gold]
         dimensions = min(50, max(1, len({w.lower() for s in sentences for w in s}) // 4))
-        options = WordOptions(dimensions=dimensions, seed=config.seed, threads=config.workers)
+        options = EigenwordOptions(dimensions=dimensions, seed=config.seed, threads=config.workers)
         eigenwords = learn_words(sentences, options=options)
     clock.mark("eigenwords")
     model = _coded(gold, eigenwords, config)

@@ -9,7 +9,7 @@ from lpcfg.engine.rescoring.layer import WordVectors
 from lpcfg.training.data.treebank import Forest
 from lpcfg.training.rescoring.settings import RescoringSettings
 from lpcfg.training.stages import Stage
-from lpcfg.words.cca import Options, learn
+from lpcfg.words.cca import EigenwordOptions, learn
 
 
 def learn_vectors(
@@ -25,7 +25,7 @@ def learn_vectors(
 
     Kept are the most frequent of both together.
     """
-    options = Options(dimensions=settings.dimensions, seed=seed, threads=threads)
+    options = EigenwordOptions(dimensions=settings.dimensions, seed=seed, threads=threads)
     found = learn(sentences_of(forest), texts, options)  # more words, which serve as contexts
     stage.advance(len(found.words))
     most = settings.vocabulary
