@@ -38,7 +38,7 @@ from lpcfg.kinds.sentences import ENGLISH, sentence_from_tree
 from lpcfg.text.files import texts
 from lpcfg.training.config import TrainingConfig, member
 from lpcfg.training.data.examples import Examples
-from lpcfg.training.data.folds import HeldOut
+from lpcfg.training.data.held_out import HeldOut
 from lpcfg.training.data.treebank import (
     Forest,
     forest_of,

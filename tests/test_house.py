@@ -87,7 +87,9 @@ INSIDE = {
         {"estimators", "tagger"},
         {"rescoring"},
         {"config"},
-        {"distributed", "summary", "adapt", "words"},
+        {"distributed", "summary", "adapt", "words", "plan"},
+        {"learner"},
+        {"rescoring.run"},
         {"pipeline"},
     ),
     "kinds.tags": (

@@ -11,9 +11,9 @@ from lpcfg.cli import main
 from lpcfg.store.versions import load
 from lpcfg.training.config import TrainingConfig, member
 from lpcfg.training.data.automatic import sure_trees
-from lpcfg.training.data.folds import held_out
 from lpcfg.training.data.treebank import read_forest
 from lpcfg.training.pipeline import train_and_publish
+from lpcfg.training.plan import held_out
 from tests.small_models import SMALL
 
 TREE = "(S (NP (NNP Zoe)) (VP (VBD zigzagged)) (. .))"

@@ -29,7 +29,7 @@ from lpcfg.training.config import TrainingConfig, config_of, member
 from lpcfg.training.data.treebank import read_forest
 from lpcfg.training.pipeline import train
 from lpcfg.training.rescoring.charts import Charts, Record, Spill
-from lpcfg.training.rescoring.domains import Texts, kinds_of
+from lpcfg.training.rescoring.domains import Texts, domains_of
 from lpcfg.training.rescoring.examples import MARGIN, ChartExamples
 from lpcfg.training.rescoring.hidden import add_gradient, no_gradient
 from lpcfg.training.rescoring.jackknife import RUNS, folds_of
@@ -124,8 +124,8 @@ def record_of(case: Case, found: Pruned) -> Record:
 def examples_of(case: Case, record: Record) -> ChartExamples:
     words = ["the", "Dogs", "run", "2nd", "dog"]
     facts = WordFacts(frozenset(["the"]), ("dog",), None).of(words)
-    once, kind = np.ones(1, np.int32), np.array([code_of("letters")])
-    return ChartExamples([record], names_of(case.grammar), facts, once, 0.5, kind)  # type: ignore[arg-type]
+    once, domain = np.ones(1, np.int32), np.array([code_of("letters")])
+    return ChartExamples([record], names_of(case.grammar), facts, once, 0.5, domain)  # type: ignore[arg-type]
 
 
 def by_word(hidden: Hidden, vectors: Any, tags: Any, suffixes: Any) -> Any:
@@ -238,47 +238,47 @@ def test_a_step_of_the_sparse_part_makes_the_target_likelier(case: Case) -> None
 
 
 def texts(count: int = 200) -> Texts:
-    """Make sentences of two kinds, each of words of its own and of one that both have."""
+    """Make sentences of two domains, each of words of its own and of one that both have."""
     facts = WordFacts(frozenset(["gene", "protein", "lol", "dude", "the"]), (), None).of(
         ["gene", "protein", "lol", "dude", "the"]
     )
     rng = np.random.default_rng(1)
-    kind = np.arange(count, dtype=np.int32) % 2
-    words = [[2 * one + rng.integers(2), 4, 2 * one + rng.integers(2)] for one in kind]
+    domain = np.arange(count, dtype=np.int32) % 2
+    words = [[2 * d + rng.integers(2), 4, 2 * d + rng.integers(2)] for d in domain]
     start = np.arange(count + 1, dtype=np.int64) * 3
-    return Texts(facts[:, np.concatenate(words)], start, kind, ("abstracts", "chat"))
+    return Texts(facts[:, np.concatenate(words)], start, domain, ("abstracts", "chat"))
 
 
-def test_kinds_of_text_are_learned_from_words() -> None:
+def test_domains_of_text_are_learned_from_words() -> None:
     told = texts()
     fold = np.arange(200) // 50
     codes = told.guessed(np.arange(200), fold.astype(np.int32), seed=1)
-    wanted = [code_of(told.names[one]) for one in told.kind]
+    wanted = [code_of(told.names[d]) for d in told.domain]
     assert codes.tolist() == wanted
 
 
-def test_guesses_of_a_fold_do_not_know_its_kinds() -> None:
+def test_guesses_of_a_fold_do_not_know_its_domains() -> None:
     told = texts()
     fold = (np.arange(200) // 100).astype(np.int32)
-    swapped = np.where(fold == 0, 1 - told.kind, told.kind).astype(np.int32)
+    swapped = np.where(fold == 0, 1 - told.domain, told.domain).astype(np.int32)
     first = told.guessed(np.arange(200), fold, seed=1)
-    second = replace(told, kind=swapped).guessed(np.arange(200), fold, seed=1)
+    second = replace(told, domain=swapped).guessed(np.arange(200), fold, seed=1)
     np.testing.assert_array_equal(first[fold == 0], second[fold == 0])
     assert (first[fold == 1] != second[fold == 1]).all()
 
 
-def test_treebanks_of_one_name_are_one_kind() -> None:
+def test_treebanks_of_one_name_are_one_domain() -> None:
     source = np.array([0, 1, 2, 3], np.int32)
-    names, kind = kinds_of(["news", "", "chat", "news"], source)
-    assert (names, kind.tolist()) == (("", "chat", "news"), [2, 0, 1, 2])
+    names, domain = domains_of(["news", "", "chat", "news"], source)
+    assert (names, domain.tolist()) == (("", "chat", "news"), [2, 0, 1, 2])
     with pytest.raises(TrainingError, match="each of 4 treebanks"):
-        kinds_of(["news", "chat"], source)
+        domains_of(["news", "chat"], source)
 
 
-def test_one_kind_of_text_is_nothing_to_guess() -> None:
+def test_one_domain_is_nothing_to_guess() -> None:
     source = np.array([0, 1], np.int32)
     for names in ([], ["news"], ["news", "news"], ["news", ""]):
-        assert kinds_of(names, source)[0] == ()
+        assert domains_of(names, source)[0] == ()
 
 
 # Records in files ---------------------------------------------------------------------------------
@@ -439,7 +439,7 @@ def test_a_layer_may_be_left_out_or_have_settings() -> None:
 
 
 @pytest.mark.parametrize("domains", [(), ("a", "a", ""), ("b", "c")])
-def test_unfamiliar_kinds_of_text_are_among_several(domains: tuple[str, ...]) -> None:
+def test_domains_to_leave_out_are_among_several(domains: tuple[str, ...]) -> None:
     RescoringSettings(domains=("a", "b", ""), unfamiliar=("a",))
     with pytest.raises(TrainingError, match="`unfamiliar` that are among two or more in `domains`"):
         RescoringSettings(domains=domains, unfamiliar=("a",))

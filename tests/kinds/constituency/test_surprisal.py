@@ -11,7 +11,7 @@ from lpcfg.kinds.constituency.model import Model, from_bundle, to_bundle
 from lpcfg.kinds.constituency.predict import Parser
 from lpcfg.kinds.constituency.surprisal import GROUP, STEPS, Usual
 from lpcfg.kinds.sentences import sentence_from_tokens, sentence_from_tree
-from lpcfg.training.data.folds import HeldOut
+from lpcfg.training.data.held_out import HeldOut
 from lpcfg.training.stages import Stages
 from tests import small_models
 

@@ -1,1 +1,1 @@
-"""Treebanks as arrays: nodes, heads, features and folds."""
+"""Treebanks as arrays: nodes, heads, features and held-out trees."""

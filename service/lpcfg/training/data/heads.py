@@ -6,9 +6,9 @@ decides. Every row ends with two implicit groups, searched from the side of its 
 child that is not punctuation, then any child. A constituent without a row, as in other treebanks,
 follows `FALLBACK`: its leftmost child with its own label, else the implicit groups from the left.
 
-So the head is the child of least rank, with ties broken by side: a fold over the children from left
-to right. An intermediate symbol (`@VP`) holds the fold so far, by the rules of the constituent that
-it belongs to; if that constituent's head is inside it, it is its head too.
+So the head is the child of least rank, with ties broken by side: a minimum over the children from
+left to right. An intermediate symbol (`@VP`) holds the minimum so far, by the rules of the
+constituent that it belongs to; if that constituent's head is inside it, it is its head too.
 
 In a chain (`S|VP`) the bottom label chooses among the children, and the parent sees the top label.
 """

@@ -1,4 +1,4 @@
-"""Let a layer go on learning from a few trees of another kind.
+"""Let a layer go on learning from a few trees of another domain.
 
 The sparse weights continue, by the same loss, from charts of trees that the
 members below have not seen: trees are cut into folds, and each is charted under members that
@@ -46,9 +46,17 @@ class Continued(NamedTuple):
 def continue_layer(
     layer: Layer, own: Forest, adapt_to: AdaptTo, folder: Path, *, seed: int
 ) -> Continued | None:
-    """Return the layer after learning from a forest's trees; None if they are too few.
+    """Let a layer go on learning from a few trees.
 
-    Charts are spilled into a folder.
+    Args:
+        layer: the layer to begin with.
+        own: the trees.
+        adapt_to: adapts the members under it to some of them.
+        folder: where charts are spilled.
+        seed: of random numbers.
+
+    Returns:
+        The layer with what it was learned from; None if the trees are too few.
     """
     if own.n_trees < FEWEST:
         return None
@@ -66,9 +74,9 @@ def continue_layer(
     with Charts(spilled) as charts:
         if names is None or not len(charts):
             return None
-        kinds = _kinds(layer, own, facts)[charts.trees]
+        domains = _domains(layer, own, facts)[charts.trees]
         times = np.ones(len(charts), np.int32)
-        examples = ChartExamples(charts, names, facts, times, layer.prior_weight, kinds)
+        examples = ChartExamples(charts, names, facts, times, layer.prior_weight, domains)
         begun = dequantize(layer.weight)
         passes = _best_passes(examples, begun, fold[charts.trees] == 0, seed)
         learned = sparse.continued(examples, SETTINGS, _table(begun), passes, seed=seed)
@@ -98,27 +106,25 @@ def joined_to(own: Forest, base: Grammar) -> tuple[Forest, Grammar]:
     n = base.n_internal
     inside, over_words = base.symbols[:n], base.symbols[n:]
     known = set(base.symbols)
-    new = [one for one in own.symbols[: own.n_internal] if one not in known]
-    more = [one for one in own.symbols[own.n_internal :] if one not in known]
-    symbols = (*inside, *new, *over_words, *more)
+    new_inside = [name for name in own.symbols[: own.n_internal] if name not in known]
+    new_over_words = [name for name in own.symbols[own.n_internal :] if name not in known]
+    symbols = (*inside, *new_inside, *over_words, *new_over_words)
     number = {symbol: a for a, symbol in enumerate(symbols)}
     renamed = np.array([number[symbol] for symbol in own.symbols], np.int32)
     moved = np.array([number[symbol] for symbol in base.symbols], np.int32)
     none = np.empty((0, 2), np.int32)
-    grammar = Grammar(symbols, n + len(new), moved[base.rules], (), none)
-    forest = replace(
-        own, symbols=symbols, n_internal=n + len(new), symbol=frozen(renamed[own.symbol])
-    )
-    return forest, grammar
+    grammar = Grammar(symbols, n + len(new_inside), moved[base.rules], (), none)
+    symbol = frozen(renamed[own.symbol])
+    return replace(own, symbols=symbols, n_internal=grammar.n_internal, symbol=symbol), grammar
 
 
-def _kinds(layer: Layer, own: Forest, facts: Longs) -> Longs:
-    """Return the code of every tree's kind of text."""
-    kinds = np.zeros(own.n_trees, np.int64)
+def _domains(layer: Layer, own: Forest, facts: Longs) -> Longs:
+    """Return the code of every tree's domain."""
+    codes = np.zeros(own.n_trees, np.int64)
     if layer.domains is not None:
         words = own.word[own.is_leaf]
         start = np.searchsorted(np.flatnonzero(own.is_leaf), own.tree_start)
         for tree in range(own.n_trees):
             own_facts = facts[:, words[start[tree] : start[tree + 1]]]
-            kinds[tree] = code_of(layer.domains.guess(own_facts))
-    return kinds
+            codes[tree] = code_of(layer.domains.guess(own_facts))
+    return codes

@@ -87,10 +87,10 @@ class Charts(Sequence[Record]):
     def __len__(self) -> int:
         return len(self._sizes)
 
-    def __getitem__(self, at: int) -> Record:  # type: ignore[override]
-        items, edges, words = self._sizes[at].tolist()
-        data = bytearray(4 * int(_length(self._sizes[at])))
-        os.preadv(self._files[self._file_of[at]], [data], 4 * int(self._begins[at]))
+    def __getitem__(self, number: int) -> Record:  # type: ignore[override]
+        items, edges, words = self._sizes[number].tolist()
+        data = bytearray(4 * int(_length(self._sizes[number])))
+        os.preadv(self._files[self._file_of[number]], [data], 4 * int(self._begins[number]))
         lengths = [*[items] * 6, items + 1, *[edges] * 5, words, words]
         bounds = np.cumsum([0, *lengths]).tolist()
         row = np.frombuffer(data, np.int32)

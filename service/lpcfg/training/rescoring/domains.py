@@ -1,4 +1,4 @@
-"""Learn to guess a sentence's kind of text: multinomial logistic regression by AdaGrad.
+"""Learn to guess the domain of a sentence, its kind of text: logistic regression by AdaGrad.
 
 The layer learns with guesses, as it will have them for sentences to come: those of a fold are by a
 model of the other folds.
@@ -21,15 +21,15 @@ EPOCHS, RATE, DROPOUT = 3, 0.1, 0.5
 
 @dataclass(frozen=True, eq=False)
 class Texts:
-    """Sentences with their kinds of text.
+    """Sentences with their domains.
 
     Words have facts (`WordFacts`), those of sentence s are facts[:, start[s] : start[s + 1]];
-    kind[s] is the place of its kind in `names`.
+    domain[s] is the place of its domain in `names`.
     """
 
     facts: Longs
     start: Longs
-    kind: Ints
+    domain: Ints
     names: tuple[str, ...]
 
     def domains(self, chosen: Longs, seed: int) -> Domains:
@@ -39,25 +39,32 @@ class Texts:
         squares = np.ones_like(weight)
         for _ in range(EPOCHS):
             order, draw = rng.permutation(chosen), int(rng.integers(1 << 48))
-            _learn(weight, squares, (self.facts, self.start, self.kind), order, draw)
+            _learn(weight, squares, (self.facts, self.start, self.domain), order, draw)
         return Domains(self.names, rounded(weight * np.float32(1 - DROPOUT)))
 
     def guessed(self, chosen: Longs, fold: Ints, seed: int) -> Longs:
-        """Return the code of the kind of each chosen sentence, guessed from all other folds."""
+        """Return the code of the domain of each chosen sentence, guessed from all other folds."""
         codes = np.zeros(len(chosen), np.int64)
         for number in range(int(fold.max()) + 1):
             domains = self.domains(chosen[fold != number], seed)
-            for at in np.flatnonzero(fold == number).tolist():
-                words = slice(self.start[chosen[at]], self.start[chosen[at] + 1])
-                codes[at] = code_of(domains.guess(self.facts[:, words]))
+            for k in np.flatnonzero(fold == number).tolist():
+                words = slice(self.start[chosen[k]], self.start[chosen[k] + 1])
+                codes[k] = code_of(domains.guess(self.facts[:, words]))
         return codes
 
 
-def kinds_of(names: Sequence[str], source: Ints) -> tuple[tuple[str, ...], Ints]:
-    """Return the names of the kinds of text, and the kind of every tree by its source.
+def domains_of(names: Sequence[str], source: Ints) -> tuple[tuple[str, ...], Ints]:
+    """Return the names of the domains, and the number of every tree's domain by its source.
 
-    There are no names if fewer than two treebanks have one. The name "" is a kind to guess as well:
-    without it, `What a day!` would be taken for a heading of some other kind.
+    There are no names if fewer than two treebanks have one. The name "" is a domain to guess as
+    well: without it, `What a day!` would be taken for a heading of some other domain.
+
+    Args:
+        names: the domain of each treebank.
+        source: the treebank of each tree.
+
+    Raises:
+        TrainingError: if there are fewer names than treebanks.
     """
     if len({name for name in names if name}) < 2:
         return (), np.zeros(len(source), np.int32)
@@ -75,9 +82,8 @@ def _learn(
     weight: Singles, squares: Singles, texts: tuple[Longs, Longs, Ints], order: Longs, draw: int
 ) -> None:
     """Run one epoch in this order. `draw` is where the random numbers start."""
-    facts, start, kind = texts
-    kinds = weight.shape[1]
-    share = np.empty(kinds, np.float32)
+    facts, start, domain = texts
+    share = np.empty(weight.shape[1], np.float32)
     for s in order:
         rows = slots(facts[:, start[s] : start[s + 1]], len(weight) - 1)
         kept = 0
@@ -91,7 +97,7 @@ def _learn(
             share += weight[row]
         share = np.exp(share - share.max())
         share /= share.sum()
-        share[kind[s]] -= np.float32(1)
+        share[domain[s]] -= np.float32(1)
         for row in rows[:kept]:
             squares[row] += share * share
             weight[row] -= np.float32(RATE) * share / np.sqrt(squares[row])

@@ -29,12 +29,12 @@ SUFFIXES = 1000
 
 
 @dataclass(frozen=True, eq=False)
-class Basis:
-    """The data a layer is learned over.
+class LayerData:
+    """The data that a layer is learned from.
 
-    It has a forest with its grammar, the words with features of their own, the words' vectors, the
-    layer to begin with (`inherit`), how often a pass visits each tree, and the kinds of text
-    (`kinds_of`).
+    They are a forest with its grammar, the words with features of their own, the words' vectors,
+    the layer to begin with (`inherit`), how often a pass visits each tree, and the domains
+    (`domains_of`).
     """
 
     forest: Forest
@@ -44,50 +44,60 @@ class Basis:
     vectors: WordVectors
     start: Layer | None
     times: Ints
-    kinds: tuple[tuple[str, ...], Ints]
+    domains: tuple[tuple[str, ...], Ints]
 
 
-class Progress(NamedTuple):
-    """How far both parts have come."""
+class LayerState(NamedTuple):
+    """Both parts of a layer while they are learned."""
 
-    sparse: sparse.Progress
-    hidden: hidden.State | None
+    sparse: sparse.SparseState
+    hidden: hidden.HiddenState | None
 
 
 def learn_layer(
-    basis: Basis,
+    data: LayerData,
     spilled: Sequence[Spilled],
     settings: RescoringSettings,
     *,
-    before: Progress | None = None,
+    before: LayerState | None = None,
     seed: int,
     workers: int,
     stages: Stages,
-) -> tuple[Layer, Progress]:
-    """Learn the layer from these charts, or go on for one pass from where learning was before.
+) -> tuple[Layer, LayerState]:
+    """Learn the layer.
 
-    Its two parts are learned side by side if there are workers.
+    Args:
+        data: what is known of the trees.
+        spilled: their charts.
+        settings: of the layer.
+        before: where learning goes on for one pass, instead of beginning.
+        seed: of random numbers.
+        workers: with two or more, both parts are learned side by side.
+        stages: where the stage is recorded.
+
+    Returns:
+        The layer, and its state to go on from.
     """
-    rows, ends = RowNames.of(basis.grammar), frequent_suffixes(basis.forest, SUFFIXES)
-    facts = WordFacts(basis.frequent, ends, basis.vectors).of(basis.forest.words)
+    rows, ends = RowNames.of(data.grammar), frequent_suffixes(data.forest, SUFFIXES)
+    facts = WordFacts(data.frequent, ends, data.vectors).of(data.forest.words)
     with Charts(spilled) as charts, threadpool_limits(1, "blas"):
-        domains, kinds = _kinds_of_text(basis, facts, charts.trees, settings, seed)
-        times = basis.times[charts.trees]
+        domains, codes = _domains(data, facts, charts.trees, settings, seed)
+        times = data.times[charts.trees]
         examples = ChartExamples(
-            charts, names_of(basis.grammar), facts, times, settings.trust, kinds
+            charts, names_of(data.grammar), facts, times, settings.trust, codes
         )
 
-        def sparse_part() -> sparse.Progress:
+        def sparse_part() -> sparse.SparseState:
             how = sparse.SparseSettings(bits=settings.bits, passes=settings.passes)
             begun = None if before is None else before.sparse
             return sparse.learn(examples, how, before=begun, seed=seed, stage=stage)
 
-        def hidden_part() -> hidden.State:
+        def hidden_part() -> hidden.HiddenState:
             how = hidden.HiddenSettings(width=settings.width, passes=settings.hidden_passes)
-            learner = hidden.Learner(examples, basis.vectors, rows, basis.grammar, ends)
+            learner = hidden.Learner(examples, data.vectors, rows, data.grammar, ends)
             begun = None if before is None else before.hidden
             return learner.learn(
-                how, start=basis.start, before=begun, seed=seed, workers=workers, stage=stage
+                how, start=data.start, before=begun, seed=seed, workers=workers, stage=stage
             )
 
         passes = settings.passes if before is None else 1
@@ -98,37 +108,37 @@ def learn_layer(
             waiting = beside.submit(sparse_part)
             if workers == 1:
                 waiting.result()
-            state = hidden_part() if settings.width else None
-            reached = Progress(waiting.result(), state)
-    tables = None if state is None else state.tables
+            hidden_state = hidden_part() if settings.width else None
+            state = LayerState(waiting.result(), hidden_state)
+    tables = None if state.hidden is None else state.hidden.tables
     layer = Layer(
-        frequent=basis.frequent,
-        heads=basis.heads,
+        frequent=data.frequent,
+        heads=data.heads,
         rows=rows,
         prior_weight=settings.trust,
-        weight=quantize(reached.sparse.weight),
+        weight=quantize(state.sparse.weight),
         hidden=None if tables is None else Hidden(*map(rounded, tables)),
-        vectors=None if tables is None else basis.vectors,
+        vectors=None if tables is None else data.vectors,
         suffixes=() if tables is None else ends,
         domains=domains,
     )
-    return layer, reached
+    return layer, state
 
 
-def _kinds_of_text(
-    basis: Basis, facts: Longs, trees: Longs, settings: RescoringSettings, seed: int
+def _domains(
+    data: LayerData, facts: Longs, trees: Longs, settings: RescoringSettings, seed: int
 ) -> tuple[Domains | None, Longs]:
-    """Learn to guess the kinds of text, and guess those of these trees. Trees that no pass visits
-    have none.
+    """Learn to guess domains, and guess those of these trees. Trees that no pass visits have
+    none.
     """
-    names, kind = basis.kinds
+    names, domain = data.domains
     if not names:
         return None, np.zeros(len(trees), np.int64)
-    forest = basis.forest
+    forest = data.forest
     word = forest.word[forest.is_leaf]
     start = np.searchsorted(np.flatnonzero(forest.is_leaf), forest.tree_start)
-    texts = Texts(facts[:, word], start, kind, names)
-    chosen = np.sort(trees[basis.times[trees] > 0])
+    texts = Texts(facts[:, word], start, domain, names)
+    chosen = np.sort(trees[data.times[trees] > 0])
     guessed = np.zeros(forest.n_trees, np.int64)
     guessed[chosen] = texts.guessed(chosen, folds_of(forest, chosen, settings.folds), seed)
     return texts.domains(chosen, seed), guessed[trees]

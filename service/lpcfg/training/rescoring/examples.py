@@ -17,7 +17,7 @@ from lpcfg.training.rescoring.targets import Target
 MARGIN = np.float32(0.6)
 """Added to the score of every item outside the target while learning; worth .1 to .2 F1."""
 LEAST_GRADIENT = 1e-3
-"""Items and edges with a smaller gradient teach nothing worth the time."""
+"""Items and edges with a smaller gradient are left out of a step, for speed."""
 
 Gradient = tuple[Doubles, Doubles]
 Task = tuple[View, Target, np.float32]
@@ -27,16 +27,16 @@ Task = tuple[View, Target, np.float32]
 @dataclass(frozen=True, eq=False)
 class ChartExamples:
     """Charts with their targets. `facts` are those of every word (`WordFacts`), `times` says how
-    often a pass visits each chart, `trust` is w₀, `kinds` has the code of each chart's kind of
-    text.
+    often a pass visits each chart, `prior_weight` is w₀, `domains` has the code of each chart's
+    domain.
     """
 
     charts: Charts
     names: Names
     facts: Longs
     times: Ints
-    trust: float
-    kinds: Longs
+    prior_weight: float
+    domains: Longs
 
     @property
     def visits(self) -> int:
@@ -50,17 +50,17 @@ class ChartExamples:
         ).tolist()
         return order
 
-    def sparse(self, at: int) -> tuple[Record, Longs]:
-        """Return a record and its codes."""
-        record = self.charts[at]
+    def sparse(self, number: int) -> tuple[Record, Longs]:
+        """Return the record with a number, and the codes of its words."""
+        record = self.charts[number]
         tags = self.names.tag[record.view.preterminal]
-        return record, padded_codes(self.facts[:, record.words], tags, int(self.kinds[at]))
+        return record, padded_codes(self.facts[:, record.words], tags, int(self.domains[number]))
 
     def gradient(self, record: Record, item: Singles, edge: Singles) -> Gradient:
         """Compute the gradient of log p(target | x), with the margin, by the scores g, which
         change.
         """
-        task = record.view, record.target, np.float32(self.trust)
+        task = record.view, record.target, np.float32(self.prior_weight)
         return gradient_of(record.chart, task, item, edge)
 
     def log_share(self, record: Record, item: Singles, edge: Singles) -> float:
@@ -68,9 +68,9 @@ class ChartExamples:
         change.
         """
         target, view = record.target, record.view
-        trust, n = np.float32(self.trust), len(record.words)
-        edge += trust * view.edge
-        root = trust * view.root
+        prior_weight, n = np.float32(self.prior_weight), len(record.words)
+        edge += prior_weight * view.edge
+        root = prior_weight * view.root
         log_z, _, _ = inside_outside(record.chart, item, edge, root, n)
         top = np.flatnonzero(target.item)[-1]  # children come before their parents
         return float(item[target.item].sum() + edge[target.edge].sum() + root[top] - log_z)
@@ -79,11 +79,11 @@ class ChartExamples:
 @compiled()
 def gradient_of(chart: Chart, task: Task, item: Singles, edge: Singles) -> Gradient:
     """Compute what `ChartExamples.gradient` returns."""
-    seen, target, trust = task
+    seen, target, prior_weight = task
     for t in range(len(item)):
         item[t] += np.float32(0.0) if target.item[t] else MARGIN
     for e in range(len(edge)):
-        edge[e] += trust * seen.edge[e]
+        edge[e] += prior_weight * seen.edge[e]
     n = len(seen.preterminal)
-    _, of_item, of_edge = inside_outside(chart, item, edge, trust * seen.root, n)
+    _, of_item, of_edge = inside_outside(chart, item, edge, prior_weight * seen.root, n)
     return target.item - of_item, target.edge - of_edge

@@ -54,10 +54,18 @@ _OFF = np.float32(-1e9)
 
 @dataclass(frozen=True)
 class HiddenSettings:
-    """How the hidden part is learned: its width H, passes, sentences between two steps, the share
-    of units left out of a batch, AdaGrad's first and last rates, and those of a pass that goes on;
-    `start` is the sum of squares before the first step, `tables` and `outputs` the spread of
-    random beginnings."""
+    """How the hidden part is learned.
+
+    width           H, the number of hidden units
+    passes          over the charts
+    batch           sentences between two steps
+    drop            the share of units that a batch leaves out
+    rates           AdaGrad's first and last
+    going_on        the same for a pass that goes on from an earlier state
+    start           the sum of squares before the first step
+    tables          the spread of random numbers that tables begin with
+    outputs         the same for the output tables: labels and rules
+    """
 
     width: int = 128
     passes: int = 4
@@ -70,8 +78,8 @@ class HiddenSettings:
     outputs: float = 0.03
 
 
-class Moved(NamedTuple):
-    """The rows of the tables of `Hidden` that have a gradient."""
+class HasGradient(NamedTuple):
+    """Marks the rows of the tables of `Hidden` that have a gradient."""
 
     word: Bools
     tag: Bools
@@ -81,35 +89,40 @@ class Moved(NamedTuple):
     rule: Bools
 
 
-Words = tuple[Singles, Ints, Longs]
+Inputs = tuple[Singles, Ints, Longs]
 """Eigenwords of a sentence's words, and their rows of tags and suffixes."""
-Out = tuple[Hidden, Moved]
+TablesGradient = tuple[Hidden, HasGradient]
 """A gradient of tables, and which rows have one."""
-Left = tuple[Singles, np.float32]
+Dropout = tuple[Singles, np.float32]
 """The mask added to the sums of every unit, and the factor of those that stay."""
 _Shapes = tuple[tuple[int, ...], ...]
 
 
-class State:
-    """Tables on their way, their sums of squares, and the gradients of both halves of a batch."""
+class HiddenState:
+    """Tables while they are learned, their sums of squares, and the gradients of both halves of a
+    batch.
+    """
 
     def __init__(
         self, tables: Hidden, squares: Hidden, drop: float, rng: np.random.Generator
     ) -> None:
         self.tables, self._squares = tables, squares
-        self.halves: tuple[Out, Out] = no_gradient(tables), no_gradient(tables)
+        self.halves: tuple[TablesGradient, TablesGradient] = (
+            no_gradient(tables),
+            no_gradient(tables),
+        )
         self._stay, self._rng = 1 - drop, rng
         self._leave_out()
 
     @classmethod
     def begun(cls, shapes: _Shapes, settings: HiddenSettings, rng: np.random.Generator) -> Self:
         """Begin with random tables of these shapes."""
-        one, out = settings.tables, settings.outputs
-        spreads = (one, one / 2, one / 10, one, out, out)
+        spread, output = settings.tables, settings.outputs
+        spreads = (spread, spread / 2, spread / 10, spread, output, output)
         tables = Hidden(
             *(
-                (rng.standard_normal(shape) * spread).astype(np.float32)
-                for shape, spread in zip(shapes, spreads, strict=True)
+                (rng.standard_normal(shape) * each).astype(np.float32)
+                for shape, each in zip(shapes, spreads, strict=True)
             )
         )
         tables.label[-1] = tables.rule[-1] = 0.0  # of unknown names
@@ -118,15 +131,15 @@ class State:
 
     def copied(self, rng: np.random.Generator) -> Self:
         """Return a copy to go on with."""
-        both = self.tables, self._squares
-        tables, squares = (Hidden(*(table.copy() for table in one)) for one in both)
+        tables = Hidden(*(table.copy() for table in self.tables))
+        squares = Hidden(*(table.copy() for table in self._squares))
         return type(self)(tables, squares, 1 - self._stay, rng)
 
     def _leave_out(self) -> None:
         """Choose units to leave out, and let the others weigh more, as all will in the end."""
         stays = self._rng.random(self.tables.label.shape[1]) < self._stay
         off = np.where(stays, np.float32(0), _OFF)
-        self.left: Left = off, np.float32(1 / self._stay)
+        self.dropout: Dropout = off, np.float32(1 / self._stay)
 
     def step(self, rate: float) -> None:
         """Follow the gradients, which are zero afterwards, and leave out other units."""
@@ -134,10 +147,10 @@ class State:
         self._leave_out()
 
 
-def no_gradient(tables: Hidden) -> Out:
+def no_gradient(tables: Hidden) -> TablesGradient:
     """Return a gradient of zeros."""
-    moved = Moved(*(np.zeros(len(table), np.bool_) for table in tables))
-    return Hidden(*(np.zeros_like(table) for table in tables)), moved
+    marks = HasGradient(*(np.zeros(len(table), np.bool_) for table in tables))
+    return Hidden(*(np.zeros_like(table) for table in tables)), marks
 
 
 class Learner:
@@ -165,15 +178,22 @@ class Learner:
         workers: int,
         stage: Stage,
         start: Layer | None = None,
-        before: State | None = None,
-    ) -> State:
-        """Learn the tables of the hidden part, or go on for one pass from where learning was
-        before. They begin with the rows of a layer, if one is given.
+        before: HiddenState | None = None,
+    ) -> HiddenState:
+        """Learn the tables of the hidden part.
+
+        Args:
+            settings: of the hidden part.
+            seed: of random numbers.
+            workers: with two or more, both halves of a batch are done side by side.
+            stage: which shows progress.
+            start: a layer with whose rows the tables begin.
+            before: where learning goes on for one pass, instead of beginning.
         """
         rng = np.random.default_rng(seed)
         if before is None:
             passes, (first, last) = settings.passes, settings.rates
-            state = State.begun(self._shapes(settings), settings, rng)
+            state = HiddenState.begun(self._shapes(settings), settings, rng)
             if start is not None:
                 inherit(state.tables, self._names, self._suffixes, start)
         else:
@@ -183,8 +203,8 @@ class Learner:
         with ThreadPoolExecutor(1) as beside:
             for _ in range(passes):
                 order = self._examples.order(rng)
-                for at in range(0, len(order), settings.batch):
-                    batch = order[at : at + settings.batch]
+                for first_of_batch in range(0, len(order), settings.batch):
+                    batch = order[first_of_batch : first_of_batch + settings.batch]
                     waiting = beside.submit(self._add, batch[1::2], state, state.halves[1])
                     if workers == 1:
                         waiting.result()
@@ -206,35 +226,35 @@ class Learner:
             (len(names.rules) + 1, settings.width),
         )
 
-    def _add(self, half: Sequence[int], state: State, out: Out) -> None:
+    def _add(self, half: Sequence[int], state: HiddenState, out: TablesGradient) -> None:
         """Add the gradient of some sentences."""
-        facts, trust = self._examples.facts, np.float32(self._examples.trust)
-        for at in half:
-            record = self._examples.charts[at]
+        facts, prior_weight = self._examples.facts, np.float32(self._examples.prior_weight)
+        for number in half:
+            record = self._examples.charts[number]
             seen, words = record.view, record.words
             inputs = self._vectors[words], self._tag_row[seen.preterminal], facts[4][words]
-            task = seen, record.target, trust
-            add_gradient(record.chart, task, inputs, state.tables, self._rows, state.left, out)
+            task = seen, record.target, prior_weight
+            add_gradient(record.chart, task, inputs, state.tables, self._rows, state.dropout, out)
 
 
 @compiled()
 def add_gradient(
     chart: Chart,
     task: Task,
-    words: Words,
+    words: Inputs,
     tables: Hidden,
     rows: tuple[Ints, Ints],
-    left: Left,
-    out: Out,
+    dropout: Dropout,
+    out: TablesGradient,
 ) -> None:
     """Add the gradient of a sentence's log p(target | x), with the margin."""
     seen, _, _ = task
-    off, more = left
+    off, more = dropout
     n, width = len(words[1]), tables.label.shape[1]
     sums = gather(rows_of(words, tables), n, width)
-    for at in range(n + 1):
-        add_to(sums[START, at], off)
-        add_to(sums[EDGE_START, at], off)
+    for i in range(n + 1):
+        add_to(sums[START, i], off)
+        add_to(sums[EDGE_START, i], off)
     item, edge = hidden_scores(chart, seen.head, sums, tables, rows)
     of_item, of_edge = gradient_of(chart, task, item * more, edge * more)
     gradient = of_item * more, of_edge * more
@@ -243,39 +263,39 @@ def add_gradient(
 
 
 @compiled(helper=True)
-def rows_of(words: Words, tables: Hidden) -> Singles:
+def rows_of(words: Inputs, tables: Hidden) -> Singles:
     """Return what `engine.rescoring.layer.WordRows.with_tags` does."""
     vectors, tags, suffixes = words
     n, beside = len(tags), len(tables.tag) - 1
     inner = np.dot(vectors, tables.word)
     result = np.zeros((n + 2 * PAD, tables.word.shape[1]), np.float32)
-    for at in range(len(result)):
-        inside = PAD <= at < n + PAD
+    for i in range(len(result)):
+        inside = PAD <= i < n + PAD
         if inside:
-            add_to(result[at], inner[at - PAD])
-        add_to(result[at], tables.tag[tags[at - PAD] if inside else beside])
-        add_to(result[at], tables.suffix[suffixes[at - PAD] if inside else 0])
+            add_to(result[i], inner[i - PAD])
+        add_to(result[i], tables.tag[tags[i - PAD] if inside else beside])
+        add_to(result[i], tables.suffix[suffixes[i - PAD] if inside else 0])
     return result
 
 
 @compiled(helper=True)
-def add_rows(gradient: Singles, words: Words, out: Out) -> None:
+def add_rows(gradient: Singles, words: Inputs, out: TablesGradient) -> None:
     """Add the gradient of words' rows to that of the tables that they are made of."""
     vectors, tags, suffixes = words
-    of, moved = out
+    of, marks = out
     n, beside = len(tags), len(of.tag) - 1
     of_word = np.dot(vectors.T, gradient[PAD : n + PAD])
     for x in range(len(of_word)):
         add_to(of.word[x], of_word[x])
-        moved.word[x] = True
-    for at in range(len(gradient)):
-        inside = PAD <= at < n + PAD
-        tag = tags[at - PAD] if inside else beside
-        suffix = suffixes[at - PAD] if inside else 0
-        add_to(of.tag[tag], gradient[at])
-        add_to(of.suffix[suffix], gradient[at])
-        moved.tag[tag] = True
-        moved.suffix[suffix] = True
+        marks.word[x] = True
+    for i in range(len(gradient)):
+        inside = PAD <= i < n + PAD
+        tag = tags[i - PAD] if inside else beside
+        suffix = suffixes[i - PAD] if inside else 0
+        add_to(of.tag[tag], gradient[i])
+        add_to(of.suffix[suffix], gradient[i])
+        marks.tag[tag] = True
+        marks.suffix[suffix] = True
 
 
 @compiled(helper=True)
@@ -286,20 +306,20 @@ def scattered(sums: Singles, n: int, width: int) -> Singles:
     result = np.zeros((n + 2 * PAD, len(_BESIDE) * width), np.float32)
     for p in range(len(_BESIDE)):
         which, offset = _BESIDE[p]
-        for at in range(n + 1):
-            add_to(result[at + offset + PAD, p * width : (p + 1) * width], sums[which, at])
+        for i in range(n + 1):
+            add_to(result[i + offset + PAD, p * width : (p + 1) * width], sums[which, i])
     return result
 
 
 @compiled(helper=True)
 def _backward(
-    h: Singles, gradient: np.float32, weight: Singles, of_weight: Singles, below: Singles
+    u: Singles, gradient: np.float32, weight: Singles, of_weight: Singles, below: Singles
 ) -> None:
-    """Add gradient · relu(h) to of_weight, and set below to gradient · weight where h > 0."""
+    """Add gradient · relu(u) to of_weight, and set below to gradient · weight where u > 0."""
     zero = np.float32(0.0)
-    for x in range(len(h)):
-        positive = h[x] > zero
-        of_weight[x] += gradient * h[x] if positive else zero
+    for x in range(len(u)):
+        positive = u[x] > zero
+        of_weight[x] += gradient * u[x] if positive else zero
         below[x] = gradient * weight[x] if positive else zero
 
 
@@ -311,25 +331,28 @@ def sums_gradient(
     hidden: Hidden,
     rows: tuple[Ints, Ints],
     gradient: Gradient,
-    out: Out,
+    out: TablesGradient,
 ) -> Singles:
     """Compute the gradient of the sums of rows, and add that of the tables label, rule and
     length.
     """
     of_symbol, of_rule = rows
     of_item, of_edge = gradient
-    tables, moved = out
+    tables, marks = out
     width = sums.shape[2]
     back = np.zeros_like(sums)
-    h, below = np.empty(width, np.float32), np.empty(width, np.float32)
+    u, below = np.empty(width, np.float32), np.empty(width, np.float32)
     for t in range(len(chart.symbol)):
         i, k = chart.start[t], chart.end[t]
         if abs(of_item[t]) > LEAST_GRADIENT:
+            # the score of an item: u = START_i + END_k + HEAD_h + length, g = v_label · relu(u)
             length, label = length_bucket(k - i), of_symbol[chart.symbol[t]]
-            sum_into(h, sums[START, i], sums[END, k], hidden.length[0, length])
-            add_to(h, sums[HEAD, head[t]])
-            _backward(h, np.float32(of_item[t]), hidden.label[label], tables.label[label], below)
-            moved.label[label] = moved.length[0] = True
+            sum_into(u, sums[START, i], sums[END, k], hidden.length[0, length])
+            add_to(u, sums[HEAD, head[t]])
+            # ∂g/∂v_label = relu(u), and ∂g/∂u = v_label where u > 0
+            _backward(u, np.float32(of_item[t]), hidden.label[label], tables.label[label], below)
+            marks.label[label] = marks.length[0] = True
+            # u is a sum, so that each of its rows has the gradient of u
             add_to(back[START, i], below)
             add_to(back[END, k], below)
             add_to(back[HEAD, head[t]], below)
@@ -337,30 +360,38 @@ def sums_gradient(
         for e in range(chart.edge_start[t], chart.edge_start[t + 1]):
             if abs(of_edge[e]) <= LEAST_GRADIENT:
                 continue
+            # the score of an edge, likewise: its ends, its split j, both heads and both lengths
             left, right, rule = chart.left[e], chart.right[e], of_rule[chart.rule[e]]
-            j, one, other = chart.end[left], head[left], head[right]
+            j, left_head, right_head = chart.end[left], head[left], head[right]
             first, second = length_bucket(j - i), length_bucket(k - j)
-            sum_into(h, sums[EDGE_START, i], sums[EDGE_END, k], sums[SPLIT, j])
-            add_to(h, hidden.length[1, first])
-            add_to(h, hidden.length[2, second])
-            add_to(h, sums[LEFT_HEAD, one])
-            add_to(h, sums[RIGHT_HEAD, other])
-            _backward(h, np.float32(of_edge[e]), hidden.rule[rule], tables.rule[rule], below)
-            moved.rule[rule] = moved.length[1] = moved.length[2] = True
+            sum_into(u, sums[EDGE_START, i], sums[EDGE_END, k], sums[SPLIT, j])
+            add_to(u, hidden.length[1, first])
+            add_to(u, hidden.length[2, second])
+            add_to(u, sums[LEFT_HEAD, left_head])
+            add_to(u, sums[RIGHT_HEAD, right_head])
+            # ∂g/∂v_rule = relu(u), and ∂g/∂u = v_rule where u > 0, for each row of the sum
+            _backward(u, np.float32(of_edge[e]), hidden.rule[rule], tables.rule[rule], below)
+            marks.rule[rule] = marks.length[1] = marks.length[2] = True
             add_to(back[EDGE_START, i], below)
             add_to(back[EDGE_END, k], below)
             add_to(back[SPLIT, j], below)
-            add_to(back[LEFT_HEAD, one], below)
-            add_to(back[RIGHT_HEAD, other], below)
+            add_to(back[LEFT_HEAD, left_head], below)
+            add_to(back[RIGHT_HEAD, right_head], below)
             add_to(tables.length[1, first], below)
             add_to(tables.length[2, second], below)
     return back
 
 
 @compiled()
-def adagrad(tables: Hidden, squares: Hidden, one: Out, other: Out, rate: np.float32) -> None:
+def adagrad(
+    tables: Hidden,
+    squares: Hidden,
+    first: TablesGradient,
+    second: TablesGradient,
+    rate: np.float32,
+) -> None:
     """Take one step upwards along the sum of two gradients, and set both to zero."""
-    (a, p), (b, q) = one, other
+    (a, p), (b, q) = first, second
     _follow(tables.word, squares.word, (a.word, p.word), (b.word, q.word), rate)
     _follow(tables.tag, squares.tag, (a.tag, p.tag), (b.tag, q.tag), rate)
     _follow(tables.suffix, squares.suffix, (a.suffix, p.suffix), (b.suffix, q.suffix), rate)
@@ -384,16 +415,16 @@ def _flat(table: Singles) -> Singles:
 def _follow(
     weight: Singles,
     squares: Singles,
-    one: tuple[Singles, Bools],
-    other: tuple[Singles, Bools],
+    first: tuple[Singles, Bools],
+    second: tuple[Singles, Bools],
     rate: np.float32,
 ) -> None:
-    """Take the step in the rows that moved in either gradient."""
+    """Take the step in the rows that have either gradient: w += rate · g / √Σg²."""
     for r in range(len(weight)):
-        if not one[1][r] and not other[1][r]:
+        if not first[1][r] and not second[1][r]:
             continue
-        one[1][r] = other[1][r] = False
-        w, q, g, h = weight[r], squares[r], one[0][r], other[0][r]
+        first[1][r] = second[1][r] = False
+        w, q, g, h = weight[r], squares[r], first[0][r], second[0][r]
         for x in range(len(w)):
             total = g[x] + h[x]
             q[x] += total * total

@@ -41,6 +41,6 @@ def inherit(tables: Hidden, rows: RowNames, suffixes: Sequence[str], layer: Laye
         (tables.rule, rows.rules, old.rule, other.rules),
     )
     for table, names, old_table, old_names in named:
-        row = {name: at for at, name in enumerate(old_names)}
-        shared = [at for at, name in enumerate(names) if name in row]
-        table[shared] = SHARE * old_table[[row[names[at]] for at in shared]]
+        old_row = {name: k for k, name in enumerate(old_names)}
+        shared = [k for k, name in enumerate(names) if name in old_row]
+        table[shared] = SHARE * old_table[[old_row[names[k]] for k in shared]]

@@ -60,22 +60,22 @@ def _ties(forest: Forest, trees: Longs) -> Longs:
     place = np.full(forest.n_trees, -1)
     place[trees] = np.arange(len(trees))
     leaves = np.flatnonzero(forest.is_leaf & (place[forest.tree] >= 0))
-    word, at = forest.word[leaves], place[forest.tree[leaves]]
-    order = np.lexsort((at, word))
-    word, at = word[order], at[order]
+    word, tree = forest.word[leaves], place[forest.tree[leaves]]
+    order = np.lexsort((tree, word))
+    word, tree = word[order], tree[order]
     rare = np.bincount(word)[word[1:]] <= RARE
-    near = (at[1:] - at[:-1] <= NEAR) & (word[1:] == word[:-1]) & rare
+    near = (tree[1:] - tree[:-1] <= NEAR) & (word[1:] == word[:-1]) & rare
     change = np.zeros(len(trees) + 1, np.int64)
-    np.add.at(change, at[:-1][near] + 1, 1)
-    np.add.at(change, at[1:][near] + 1, -1)
+    np.add.at(change, tree[:-1][near] + 1, 1)
+    np.add.at(change, tree[1:][near] + 1, -1)
     ties: Longs = np.cumsum(change[:-1])
     return ties
 
 
-def _cut(ties: Longs, at: int, reach: int) -> int:
-    """Return the gap with the fewest ties within reach; the nearest of them."""
-    gaps = np.arange(max(at - reach, 1), min(at + reach + 1, len(ties)))
-    return int(gaps[np.lexsort((abs(gaps - at), ties[gaps]))[0]]) if len(gaps) else at
+def _cut(ties: Longs, wanted: int, reach: int) -> int:
+    """Return the gap with the fewest ties within reach of the one wanted; the nearest of these."""
+    gaps = np.arange(max(wanted - reach, 1), min(wanted + reach + 1, len(ties)))
+    return int(gaps[np.lexsort((abs(gaps - wanted), ties[gaps]))[0]]) if len(gaps) else wanted
 
 
 class Charting:
@@ -88,22 +88,24 @@ class Charting:
         """Write the records of trees under a model into a file. Trees without a chart are left
         out.
         """
-        work = _Under(model, self._grammar, self._heads)
+        recorder = _Recorder(model, self._grammar, self._heads)
         spill = Spill(path)
         for tree in trees.tolist():
-            record = work.record(self._forest, tree)
+            record = recorder.record(self._forest, tree)
             if record is not None:
                 spill.add(record, tree)
         return spill.close()
 
-    def fold(self, learn: Learn, trees: Longs, fold: Ints, number: int, path: Path) -> Spilled:
+    def fold_charts(
+        self, learn: Learn, trees: Longs, fold: Ints, number: int, path: Path
+    ) -> Spilled:
         """Return the records of a fold, under a model of all other trees."""
         model = learn(part_of(self._forest, trees[fold != number]))
         return self.spill(model, trees[fold == number], path)
 
 
-class _Under:
-    """Records under one model."""
+class _Recorder:
+    """Makes records under one model."""
 
     def __init__(self, model: Model, grammar: Grammar, heads: HeadTable) -> None:
         own = model.grammar
@@ -119,15 +121,12 @@ class _Under:
         nodes = slice(forest.tree_start[tree], forest.tree_start[tree + 1])
         words = forest.word[nodes][forest.is_leaf[nodes]]
         forms = tuple(forest.words[x] for x in words)
-        found = self._parser.posteriors(Sentence(tokens=forms, forms=forms))
-        if found is None:
+        posteriors = self._parser.posteriors(Sentence(tokens=forms, forms=forms))
+        if posteriors is None:
             return None
-        n = len(forms)
-        seen = charts.view(found.pruned.chart, found.item, found.edge, self._heads, n)
-        chart = found.pruned.chart._replace(
-            symbol=self._symbol[found.pruned.chart.symbol],
-            rule=self._rule[found.pruned.chart.rule],
-        )
+        n, chart = len(forms), posteriors.pruned.chart
+        seen = charts.view(chart, posteriors.item, posteriors.edge, self._heads, n)
+        chart = chart._replace(symbol=self._symbol[chart.symbol], rule=self._rule[chart.rule])
         gold = np.full((n + 1, n + 1), -1, np.int32)
         gold[forest.start[nodes], forest.end[nodes]] = forest.symbol[nodes]
         seen = seen._replace(preterminal=self._symbol[seen.preterminal])
@@ -154,7 +153,7 @@ def jackknife(
     sizes = np.bincount(fold[fold >= 0]).tolist()
     paths = [folder / f"fold-{number}" for number in range(count)]
     tasks: list[Callable[[], Spilled]] = [
-        partial(charting.fold, learn, trees, fold, number, path)
+        partial(charting.fold_charts, learn, trees, fold, number, path)
         for number, path in enumerate(paths)
     ]
     if last is not None:

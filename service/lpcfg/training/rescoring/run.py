@@ -6,86 +6,77 @@ for one pass over all charts. That is a quarter of the work of learning anew, an
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
 from lpcfg.engine.rescoring.layer import Layer, WordVectors
-from lpcfg.grammar.tables import Grammar, Ints, Longs
+from lpcfg.grammar.tables import Grammar, Ints
 from lpcfg.grammar.tagging import FREQUENT
 from lpcfg.kinds.constituency.model import Model
 from lpcfg.training.data.heads import head_table
 from lpcfg.training.data.treebank import Forest, rules_of, times_of
+from lpcfg.training.learner import Learner
+from lpcfg.training.plan import LeftOut, Plan
 from lpcfg.training.rescoring.charts import Spilled
-from lpcfg.training.rescoring.domains import kinds_of
-from lpcfg.training.rescoring.estimate import Basis, Progress, learn_layer
-from lpcfg.training.rescoring.jackknife import Charting, Learn, folds_of, jackknife
+from lpcfg.training.rescoring.domains import domains_of
+from lpcfg.training.rescoring.estimate import LayerData, LayerState, learn_layer
+from lpcfg.training.rescoring.jackknife import Charting, jackknife
 from lpcfg.training.rescoring.settings import RescoringSettings
 from lpcfg.training.stages import Stages
 
-FEWEST = 100
-"""Trees to learn a layer from, or none: folds of fewer are too small to learn members from."""
-
 
 class LayerTraining:
-    """Collects charts of a forest's trees in a folder, and learns layers from them.
+    """Collects charts of a plan's trees in a folder, and learns layers from them.
 
-    Of the chosen trees, the gold ones have charts. A parser's own trees would teach the layer to
-    repeat what it did. Layers begin with `start` if it is given (see `inherit`). `emphasis` says
-    how often a pass visits the trees of each source, once each if not given.
+    Trees of a parser have no charts: they would teach the layer to repeat what it did. Layers begin
+    with `start` if it is given (see `inherit`).
     """
 
     def __init__(
         self,
         forest: Forest,
-        chosen: Longs,
-        gold: Longs,
+        plan: Plan,
+        learner: Learner,
         settings: RescoringSettings,
         vectors: WordVectors,
         start: Layer | None,
         folder: Path,
-        *,
-        emphasis: Sequence[int],
-        seed: int,
-        workers: int,
-        stages: Stages,
     ) -> None:
-        self._forest, self._settings, self._vectors = forest, settings, vectors
-        self._start = start
-        self._folder, self._seed, self._workers, self._stages = folder, seed, workers, stages
-        self._grammar = Grammar(
-            forest.symbols, forest.n_internal, rules_of(forest), (), np.empty((0, 2), np.int32)
+        self._plan, self._learner, self._settings = plan, learner, settings
+        self._folder = folder
+        rules, entries = rules_of(forest), np.empty((0, 2), np.int32)
+        self._data = LayerData(
+            forest=forest,
+            grammar=Grammar(forest.symbols, forest.n_internal, rules, (), entries),
+            heads=head_table(forest.symbols),
+            frequent=frozenset(),  # by the trees that each layer learns from
+            vectors=vectors,
+            start=start,
+            times=times_of(forest, learner.config.emphasis),
+            domains=domains_of(settings.domains, forest.source),
         )
-        self._heads = head_table(forest.symbols)
-        self._charting = Charting(forest, self._grammar, self._heads)
-        self._times = times_of(forest, emphasis)
-        self._kinds = kinds_of(settings.domains, forest.source)
-        self._chosen = chosen
-        self._fold = np.full(len(chosen), -1, np.int32)
-        self._fold[np.isin(chosen, gold)] = folds_of(forest, gold, settings.folds)
         self._spilled: list[Spilled] = []
-        self._reached: Progress | None = None
+        self._state: LayerState | None = None
 
-    @property
-    def last_fold(self) -> Longs:
-        """The trees of the last fold."""
-        last: Longs = self._chosen[self._fold == self._fold.max()]
-        return last
+    def add_folds(self, weights: tuple[float, ...], last: Model | None = None) -> None:
+        """Add the charts of all folds, each fold's under a model of all other trees.
 
-    def add_folds(self, learn: Learn, last: Model | None = None) -> None:
-        """Add the charts of all folds, each fold's under a model of all other chosen trees.
-
-        `last` is the model of all but the last fold, if there is one already.
+        `weights` are those of its members. `last` is the model of all but the last fold, if there
+        is one already.
         """
-        with self._stages.stage("jackknife", int((self._fold >= 0).sum())) as stage:
+        plan, data, learner = self._plan, self._data, self._learner
+        with learner.stages.stage("jackknife", int((plan.fold >= 0).sum())) as stage:
             self._spilled += jackknife(
-                self._charting,
-                learn,
-                self._chosen,
-                self._fold,
+                Charting(data.forest, data.grammar, data.heads),
+                partial(_fold_model, Learner(learner.config), weights),
+                plan.final,
+                plan.fold,
                 last=last,
                 folder=self._folder,
-                workers=self._workers,
+                workers=learner.workers,
                 stage=stage,
             )
 
@@ -95,19 +86,14 @@ class LayerTraining:
         It goes on from the layer before, if there is one.
         """
         spilled = self._spilled[:-1] if but_last else self._spilled
-        layer, self._reached = self._learned(spilled, self._times, self._reached, self._stages)
+        times, stages = self._data.times, self._learner.stages
+        layer, self._state = self._learned(spilled, times, self._state, stages)
         return layer
 
-    def of_kind(self, name: str) -> Longs:
-        """Return the chosen trees of a kind of text."""
-        names, kind = self._kinds
-        found: Longs = self._chosen[kind[self._chosen] == names.index(name)]
-        return found
-
-    def layer_without(self, trees: Longs, stages: Stages) -> Layer:
-        """Return a layer of its own, of the charts of all trees but these."""
-        times = self._times.copy()
-        times[trees] = 0
+    def layer_without(self, left_out: LeftOut, stages: Stages) -> Layer:
+        """Return a layer of its own, of the charts of all trees but those of a domain."""
+        times = self._data.times.copy()
+        times[left_out.trees] = 0
         layer, _ = self._learned(self._spilled, times, None, stages)
         return layer
 
@@ -115,31 +101,27 @@ class LayerTraining:
         self,
         spilled: Sequence[Spilled],
         times: Ints,
-        before: Progress | None,
+        before: LayerState | None,
         stages: Stages,
-    ) -> tuple[Layer, Progress]:
-        seen = np.zeros(self._forest.n_trees, np.int32)
+    ) -> tuple[Layer, LayerState]:
+        forest, learner = self._data.forest, self._learner
+        seen = np.zeros(forest.n_trees, np.int32)
         trees = np.concatenate([part.trees for part in self._spilled])
         seen[trees] = times[trees]
-        basis = Basis(
-            self._forest,
-            self._grammar,
-            self._heads,
-            frequent_words(self._forest, seen),
-            self._vectors,
-            self._start,
-            times,
-            self._kinds,
-        )
         return learn_layer(
-            basis,
+            replace(self._data, frequent=frequent_words(forest, seen), times=times),
             spilled,
             self._settings,
             before=before,
-            seed=self._seed,
-            workers=self._workers,
+            seed=learner.config.seed,
+            workers=learner.workers,
             stages=stages,
         )
+
+
+def _fold_model(learner: Learner, weights: tuple[float, ...], forest: Forest) -> Model:
+    """Learn a model like the final one from a part of the trees."""
+    return replace(learner.learn(forest).model, weights=weights)
 
 
 def frequent_words(forest: Forest, times: Ints) -> frozenset[str]:

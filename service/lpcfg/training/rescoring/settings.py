@@ -10,16 +10,16 @@ class RescoringSettings:
     """The keys of `[rescoring]`.
 
     folds         parts of the treebank; the charts of each are made by a model of the others
-    trust         w₀, how much the tensors' posteriors count beside features
+    trust         w₀, the prior weight: how much the tensors' posteriors count beside features
     bits          the sparse part has 2^bits weights
     passes        over the charts, for the sparse part
     width         of the hidden part; 0 leaves it out
     hidden_passes over the charts, for the hidden part
     dimensions    of words' vectors, where they are learned
     vocabulary    words with vectors: the most frequent of the treebank and the text
-    domains       the kind of text of each treebank, in their order, "" for none; none by default
-    unfamiliar    kinds of text that stand for those to come: models that each lack one parse its
-                  trees, to know how sure a model may be on text unlike the treebanks'
+    domains       the domain of each treebank, in their order, "" for none; none by default
+    unfamiliar    leave-one-domain-out: for each of these domains, a model that has not seen it
+                  parses its trees, to know how sure a model may be on text unlike the treebanks'
     """
 
     folds: int = 5
@@ -44,11 +44,12 @@ class RescoringSettings:
         if not 0 <= self.trust <= 2 or self.bits > 26:
             raise TrainingError(
                 "expected `trust` within [0, 2] and `bits` of at most 26 in [rescoring], got "
-                f"{self.trust} and {self.bits}: correct them"
+                f"{self.trust} and {self.bits}: omit them for {RescoringSettings().trust} and "
+                f"{RescoringSettings().bits}"
             )
         named = {name for name in self.domains if name}
         if self.unfamiliar and (len(named) < 2 or not named.issuperset(self.unfamiliar)):
             raise TrainingError(
                 "expected names in `unfamiliar` that are among two or more in `domains`, got "
-                f"{list(self.unfamiliar)} and {list(self.domains)}: correct them"
+                f"{list(self.unfamiliar)} and {list(self.domains)}: name them there or omit both"
             )

@@ -42,8 +42,8 @@ class SparseSettings:
     least: int = 2
 
 
-class Progress(NamedTuple):
-    """How far the sparse part has come.
+class SparseState(NamedTuple):
+    """The weights of the sparse part while they are learned.
 
     table[s] = (weight, sum of squares); total is the sum of the weights after `passes` passes.
     """
@@ -64,8 +64,8 @@ def learn(
     *,
     seed: int,
     stage: Stage,
-    before: Progress | None = None,
-) -> Progress:
+    before: SparseState | None = None,
+) -> SparseState:
     """Learn the weights of the sparse part, or go on for one pass from where learning was before.
 
     Their average is that after every pass from the second on.
@@ -82,7 +82,7 @@ def learn(
         if number >= left_out:
             total += weight
             done += 1
-    return Progress(table, total, done)
+    return SparseState(table, total, done)
 
 
 def continued(
@@ -99,16 +99,16 @@ def continued(
     """
     names = examples.names
     counts = np.zeros(len(table), np.uint8)
-    for at in np.flatnonzero(examples.times).tolist():
-        record, coded = examples.sparse(at)
+    for number in np.flatnonzero(examples.times).tolist():
+        record, coded = examples.sparse(number)
         count_slots(record.chart, (coded, record.view.head), names, record.target, counts)
     chosen = (counts >= settings.least) | (table[:, 0] != 0)
     np.maximum(table[:, 1], chosen, out=table[:, 1])
     step = settings.rate, settings.decay
     rng = np.random.default_rng(seed)
     for _ in range(passes):
-        for at in examples.order(rng):
-            _learn_from(examples, at, table, step)
+        for number in examples.order(rng):
+            _learn_from(examples, number, table, step)
             advance()
         yield table[:, 0]
 
@@ -116,17 +116,17 @@ def continued(
 def loss(examples: ChartExamples, weight: Singles, chosen: Sequence[int]) -> float:
     """Compute the mean −log p(target | x) of the chosen charts."""
     total = 0.0
-    for at in chosen:
-        record, coded = examples.sparse(at)
+    for number in chosen:
+        record, coded = examples.sparse(number)
         item, edge = sparse_scores(record.chart, (coded, record.view.head), examples.names, weight)
         total -= examples.log_share(record, item, edge)
     return total / max(len(chosen), 1)
 
 
 def _learn_from(
-    examples: ChartExamples, at: int, table: Singles, step: tuple[float, float]
+    examples: ChartExamples, number: int, table: Singles, step: tuple[float, float]
 ) -> None:
-    record, coded = examples.sparse(at)
+    record, coded = examples.sparse(number)
     text = coded, record.view.head
     item, edge = sparse_scores(record.chart, text, examples.names, table[:, 0])
     gradient = examples.gradient(record, item, edge)
@@ -136,14 +136,14 @@ def _learn_from(
 @compiled()
 def count_slots(chart: Chart, text: CodedText, names: Names, target: Target, counts: Bytes) -> None:
     """Count, up to 255, the features of the target."""
-    mask, room = len(counts) - 1, new_buffers()
+    mask, buffers = len(counts) - 1, new_buffers()
     for t in range(len(chart.symbol)):
         if not target.item[t]:
             continue
-        _count(room[1], item_slots(chart, t, text, names, room, mask, True), counts)
+        _count(buffers[1], item_slots(chart, t, text, names, buffers, mask, True), counts)
         for e in range(chart.edge_start[t], chart.edge_start[t + 1]):
             if target.edge[e]:
-                _count(room[1], edge_slots(chart, t, e, text, names, room, mask), counts)
+                _count(buffers[1], edge_slots(chart, t, e, text, names, buffers, mask), counts)
 
 
 @compiled(helper=True)
@@ -163,16 +163,16 @@ def update(
     step: tuple[float, float],
 ) -> None:
     """Follow the gradient of items' and of edges' scores; table[s] = (weight, sum of squares)."""
-    mask, room = len(table) - 1, new_buffers()
+    mask, buffers = len(table) - 1, new_buffers()
     of_item, of_edge = gradient
     for t in range(len(chart.symbol)):
         if abs(of_item[t]) > LEAST_GRADIENT:
-            count = item_slots(chart, t, text, names, room, mask, True)
-            _step(room[1], count, of_item[t], table, step)
+            count = item_slots(chart, t, text, names, buffers, mask, True)
+            _step(buffers[1], count, of_item[t], table, step)
         for e in range(chart.edge_start[t], chart.edge_start[t + 1]):
             if abs(of_edge[e]) > LEAST_GRADIENT:
-                count = edge_slots(chart, t, e, text, names, room, mask)
-                _step(room[1], count, of_edge[e], table, step)
+                count = edge_slots(chart, t, e, text, names, buffers, mask)
+                _step(buffers[1], count, of_edge[e], table, step)
 
 
 @compiled(helper=True)

@@ -20,14 +20,15 @@ from lpcfg.kinds.constituency.predict import Parser
 from lpcfg.kinds.constituency.readout import constituents_of
 from lpcfg.kinds.sentences import Sentence
 from lpcfg.training.config import TrainingConfig, member
-from lpcfg.training.data.folds import FEWEST, LAG, HeldOut, Parsed, held_out, restored, spread
+from lpcfg.training.data.held_out import LAG, HeldOut, Parsed, restored
 from lpcfg.training.data.treebank import Forest, forest_of, part_of, read_forest, strees_of
 from lpcfg.training.estimators import registry as estimators
 from lpcfg.training.estimators.registry import ESTIMATORS, Estimator, Job
 from lpcfg.training.pipeline import train
+from lpcfg.training.plan import FEWEST, held_out, spread
 from lpcfg.training.rescoring import run
 from lpcfg.training.rescoring.charts import Spilled
-from lpcfg.training.rescoring.estimate import Basis, Progress, learn_layer
+from lpcfg.training.rescoring.estimate import LayerData, LayerState, learn_layer
 from lpcfg.training.rescoring.jackknife import folds_of
 from lpcfg.training.rescoring.settings import RescoringSettings
 from lpcfg.training.stages import Stages
@@ -242,8 +243,8 @@ def test_under_a_layer_all_trees_are_learned_from(
     charted: list[list[int]] = []
 
     def watched(
-        basis: Basis, spilled: Sequence[Spilled], *rest: Any, **named: Any
-    ) -> tuple[Layer, Progress]:
+        basis: LayerData, spilled: Sequence[Spilled], *rest: Any, **named: Any
+    ) -> tuple[Layer, LayerState]:
         charted.append(sorted(int(tree) for part in spilled for tree in part.trees))
         return learn_layer(basis, spilled, *rest, **named)
 
@@ -268,7 +269,7 @@ def test_the_last_layer_goes_on_from_the_first_whatever_the_workers(
     trees = bank(tmp_path, (HIGH + LOW) * 300)
     learned: list[tuple[Layer, Layer]] = []
 
-    def watched(*given: Any, **named: Any) -> tuple[Layer, Progress]:
+    def watched(*given: Any, **named: Any) -> tuple[Layer, LayerState]:
         result = learn_layer(*given, **named)
         learned.append((result[0], learn_layer(*given, **named | {"stages": Stages()})[0]))
         return result
@@ -301,7 +302,7 @@ def drifting(folder: Path, count: int, every: int = 8, late: int = 2) -> str:
     return "".join(LOW if one else HIGH for one in low)
 
 
-def test_kinds_of_text_have_maps_of_their_own_where_these_are_truer(tmp_path: Path) -> None:
+def test_domains_of_text_have_maps_of_their_own_where_these_are_truer(tmp_path: Path) -> None:
     letters = drifting(tmp_path, 500, every=2, late=4).translate(str.maketrans("abcd", "efgh"))
     kinds = {"articles": drifting(tmp_path, 500, every=2), "letters": letters}
     sources = [bank(tmp_path / name, text) for name, text in kinds.items()]
@@ -322,7 +323,7 @@ def test_kinds_of_text_have_maps_of_their_own_where_these_are_truer(tmp_path: Pa
     assert 0.8 in model.kind_calibrations["letters"].outputs
 
 
-def test_unfamiliar_kinds_of_text_are_parsed_by_models_that_lack_them(
+def test_unfamiliar_domains_of_text_are_parsed_by_models_that_lack_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Half of the articles are LOW, all letters are. `e` stands in letters alone.
@@ -330,15 +331,15 @@ def test_unfamiliar_kinds_of_text_are_parsed_by_models_that_lack_them(
     sources = [bank(tmp_path / name, text) for name, text in kinds.items()]
     known = RescoringSettings(folds=5, bits=10, passes=1, width=0, domains=tuple(kinds))
     without, _ = train(sources, replace(COUNTS, rescoring=known))
-    learned: list[Basis] = []
+    learned: list[LayerData] = []
 
-    def watched(basis: Basis, *given: Any, **named: Any) -> tuple[Layer, Progress]:
+    def watched(basis: LayerData, *given: Any, **named: Any) -> tuple[Layer, LayerState]:
         learned.append(basis)
         return learn_layer(basis, *given, **named)
 
     monkeypatch.setattr(run, "learn_layer", watched)
-    rehearsed = replace(known, unfamiliar=("letters",))
-    model, report = train(sources, replace(COUNTS, rescoring=rehearsed))
+    leaving_out = replace(known, unfamiliar=("letters",))
+    model, report = train(sources, replace(COUNTS, rescoring=leaving_out))
     assert [int(basis.times.sum()) for basis in learned] == [1000, 500, 1000]
     assert ["e" in basis.frequent for basis in learned] == [True, False, True]
     assert report.held_out["trees"] == 200
@@ -368,7 +369,7 @@ def test_unfamiliar_text_counts_for_no_kind_and_for_the_one_guessed(tmp_path: Pa
     assert alone.raw.items == 300
     assert both.raw.items == 600
     for maps, found in ((alone, ["articles"]), (both, ["", "articles", "letters"])):
-        assert [kind for kind, one in maps.kinds.items() if one.raw_error is not None] == found
+        assert [kind for kind, one in maps.domains.items() if one.raw_error is not None] == found
 
 
 def test_trees_are_spread_over_those_to_choose_from() -> None:
@@ -412,7 +413,7 @@ def test_too_short_lists_are_refused_before_charts_are_made(tmp_path: Path, shor
             progress=lambda stage, *_: begun.append(stage),
         )
     assert begun
-    assert not [stage for stage in begun if stage.startswith(("rehearsal", "jackknife"))]
+    assert not [stage for stage in begun if stage.startswith(("held-out model", "jackknife"))]
 
 
 def test_trees_without_constituents_train_without_a_map(tmp_path: Path) -> None:
