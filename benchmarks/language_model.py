@@ -18,14 +18,14 @@ from benchmarks.environment import ROOT, Record, environment
 from benchmarks.kneser_ney import KneserNey
 
 from lpcfg.lm.corpus import Sentence, read_sentences
-from lpcfg.lm.estimate import Options, train_lm
+from lpcfg.lm.estimate import EstimationOptions, train_lm
 
 STATES = (2, 4, 8, 16, 32, 128, 256)
 VARIANTS = {
-    "em, c = 0": Options("em", prior=0.0),
-    "em": Options("em"),
-    "pivot": Options("pivot"),
-    "pivot+em": Options("pivot+em"),
+    "em, c = 0": EstimationOptions("em", prior=0.0),
+    "em": EstimationOptions("em"),
+    "pivot": EstimationOptions("pivot"),
+    "pivot+em": EstimationOptions("pivot+em"),
 }
 PAPER_DEV = {
     "em, c = 0": (737, 599, 488, 468, 430, 388, 365),
@@ -88,10 +88,10 @@ def measure(
             "seconds": time.perf_counter() - started,
             **environment(seed),
         }
-    train_lm(train[:1000], chosen_on, Options(states=2, max_steps=1))
+    train_lm(train[:1000], chosen_on, EstimationOptions(states=2, max_steps=1))
     for m in states:
         for name, variant in VARIANTS.items():
-            options = Options(variant.estimator, states=m, seed=seed, prior=variant.prior)
+            options = EstimationOptions(variant.estimator, states=m, seed=seed, prior=variant.prior)
             started = time.perf_counter()
             model = train_lm(train, chosen_on, options)
             seconds = time.perf_counter() - started

@@ -16,9 +16,9 @@ from lpcfg.base.errors import InputError, SettingsError, StoreError, TrainingErr
 from lpcfg.grammar.tables import Doubles
 from lpcfg.lm.corpus import UNKNOWN, Vocabulary, read_sentences
 from lpcfg.lm.estimate import (
-    Estimator,
-    Options,
-    Parameters,
+    Distributions,
+    EstimationOptions,
+    EstimatorName,
     Step,
     em_step,
     pivot_start,
@@ -66,7 +66,7 @@ TRAIN, DEV, TEST = sample(1, 400), sample(2, 80), sample(3, 80)
 
 @pytest.fixture(scope="module")
 def model() -> LanguageModel:
-    return train_lm(TRAIN, DEV, Options("pivot+em", states=3))
+    return train_lm(TRAIN, DEV, EstimationOptions("pivot+em", states=3))
 
 
 # EM
@@ -86,7 +86,7 @@ def test_em_never_decreases_its_objective(seed: int, words_too: bool, prior: flo
     assert objectives[-1] > objectives[0]
 
 
-def slow_step(bigrams: Doubles, now: Parameters, prior: float) -> tuple[Doubles, Doubles, float]:
+def slow_step(bigrams: Doubles, now: Distributions, prior: float) -> tuple[Doubles, Doubles, float]:
     """Compute r, s and L by the definitions, one bigram at a time."""
     n, m = now.words.shape
     contexts = np.array([prior * now.prior for _ in range(n + 1)])
@@ -108,7 +108,7 @@ def test_an_em_step_equals_its_slow_twin(prior: float) -> None:
     noise = np.random.default_rng(5)
     bigrams = noise.poisson(0.4, (8, 7)).astype(float) + np.eye(8, 7)
     bigrams[7, 0] = 1  # every context is seen
-    start = Parameters(
+    start = Distributions(
         noise.dirichlet(np.ones(3), 8), noise.dirichlet(np.ones(7), 3).T, noise.dirichlet([1, 2, 3])
     )
     contexts, words, objective = slow_step(bigrams, start, prior)
@@ -126,7 +126,7 @@ def test_a_context_never_seen_keeps_its_states() -> None:
 
 
 def test_one_state_is_the_unigram_model() -> None:
-    trained = train_lm(TRAIN, DEV, Options("em", states=1))
+    trained = train_lm(TRAIN, DEV, EstimationOptions("em", states=1))
     counts = Counter(word for sentence in TRAIN for word in sentence)
     counts.update(dict.fromkeys(trained.vocabulary.words, 0))
     total = sum(counts.values())
@@ -185,7 +185,7 @@ def test_pivot_likelihood_is_concave_so_starts_do_not_matter() -> None:
     other = symmetric_start(bigrams, 3, 5).contexts
     reached = []
     for contexts in (start.contexts, other):
-        now = Parameters(contexts, start.words, start.prior)
+        now = Distributions(contexts, start.words, start.prior)
         for _ in range(1500):
             now, objective = em_step(bigrams, now, 1.0, words_too=False)
         reached.append(objective)
@@ -197,8 +197,8 @@ def test_pivot_likelihood_is_concave_so_starts_do_not_matter() -> None:
 
 @pytest.mark.parametrize("estimator", ["em", "pivot", "pivot+em"])
 @pytest.mark.parametrize("prior", [0.5, 3.0])
-def test_trained_distributions_sum_to_one(estimator: Estimator, prior: float) -> None:
-    trained = train_lm(TRAIN, DEV, Options(estimator, states=3, prior=prior))
+def test_trained_distributions_sum_to_one(estimator: EstimatorName, prior: float) -> None:
+    trained = train_lm(TRAIN, DEV, EstimationOptions(estimator, states=3, prior=prior))
     for context in (None, "w0", "never seen", *trained.vocabulary.words):
         probabilities = trained.probabilities(context)
         assert probabilities.min() >= 0
@@ -207,9 +207,9 @@ def test_trained_distributions_sum_to_one(estimator: Estimator, prior: float) ->
 
 
 @pytest.mark.parametrize("estimator", ["em", "pivot", "pivot+em"])
-def test_trained_models_beat_unigrams(estimator: Estimator) -> None:
-    unigrams = train_lm(TRAIN, DEV, Options("em", states=1)).perplexity(TEST)
-    trained = train_lm(TRAIN, DEV, Options(estimator, states=3)).perplexity(TEST)
+def test_trained_models_beat_unigrams(estimator: EstimatorName) -> None:
+    unigrams = train_lm(TRAIN, DEV, EstimationOptions("em", states=1)).perplexity(TEST)
+    trained = train_lm(TRAIN, DEV, EstimationOptions(estimator, states=3)).perplexity(TEST)
     assert trained < 0.9 * unigrams  # the model the text is from reaches about half of it
 
 
@@ -242,9 +242,11 @@ def test_an_impossible_word_makes_the_perplexity_infinite() -> None:
 
 
 @pytest.mark.parametrize("estimator", ["em", "pivot", "pivot+em"])
-def test_the_model_is_that_of_the_best_step(estimator: Estimator) -> None:
+def test_the_model_is_that_of_the_best_step(estimator: EstimatorName) -> None:
     steps: list[Step] = []
-    trained = train_lm(TRAIN, DEV, Options(estimator, states=4, prior=0.1), on_step=steps.append)
+    trained = train_lm(
+        TRAIN, DEV, EstimationOptions(estimator, states=4, prior=0.1), on_step=steps.append
+    )
     last = [step for step in steps if step.words_too == (estimator != "pivot")]
     best = min(last, key=lambda step: step.dev_perplexity)
     record = trained.training
@@ -254,14 +256,18 @@ def test_the_model_is_that_of_the_best_step(estimator: Estimator) -> None:
 
 
 @pytest.mark.parametrize("estimator", ["em", "pivot", "pivot+em"])
-def test_a_seed_fixes_the_model(estimator: Estimator) -> None:
-    first, second = (train_lm(TRAIN, DEV, Options(estimator, states=3, seed=7)) for _ in range(2))
+def test_a_seed_fixes_the_model(estimator: EstimatorName) -> None:
+    first, second = (
+        train_lm(TRAIN, DEV, EstimationOptions(estimator, states=3, seed=7)) for _ in range(2)
+    )
     np.testing.assert_array_equal(first.contexts, second.contexts)
     np.testing.assert_array_equal(first.words, second.words)
 
 
 def test_other_seeds_start_em_elsewhere() -> None:
-    first, second = (train_lm(TRAIN, DEV, Options("em", states=3, seed=seed)) for seed in (0, 1))
+    first, second = (
+        train_lm(TRAIN, DEV, EstimationOptions("em", states=3, seed=seed)) for seed in (0, 1)
+    )
     assert not np.array_equal(first.words, second.words)
 
 
@@ -270,8 +276,8 @@ def test_perplexities_on_brown_reach_the_papers(treebanks: Path) -> None:
     folder = treebanks / "brown"
     train, dev, test = (read_sentences(folder / f"{name}.txt") for name in ("train", "dev", "test"))
     chosen_on = dev[: len(dev) // 2]
-    em = train_lm(train, chosen_on, Options("em", states=32))
-    pivot = train_lm(train, chosen_on, Options("pivot+em", states=32))
+    em = train_lm(train, chosen_on, EstimationOptions("em", states=32))
+    pivot = train_lm(train, chosen_on, EstimationOptions("pivot+em", states=32))
     assert em.perplexity(test) <= 1.05 * 364
     assert pivot.perplexity(test) <= 1.05 * 357
     assert pivot.training.steps <= 2 < em.training.steps
@@ -448,7 +454,9 @@ def test_text_is_refused_as_a_model_with_a_clear_message(tmp_path: Path) -> None
 def test_an_altered_byte_is_refused_or_changes_nothing(tmp_path: Path) -> None:
     """A zip archive has bytes that mean nothing, such as times; any other is noticed."""
     path = tmp_path / "lm.npz"
-    model = train_lm([["a", "b", "a", "b"]], [["a"]], Options("em", states=1, max_steps=1))
+    model = train_lm(
+        [["a", "b", "a", "b"]], [["a"]], EstimationOptions("em", states=1, max_steps=1)
+    )
     model.save(path)
     whole, refused = path.read_bytes(), 0
     for position in range(len(whole)):
@@ -568,32 +576,32 @@ def test_files_without_sentences_are_refused(tmp_path: Path) -> None:
 
 
 def test_a_text_of_one_word_has_a_model() -> None:
-    trained = train_lm([["a", "a"]], [["a"]], Options("pivot+em", states=1))
+    trained = train_lm([["a", "a"]], [["a"]], EstimationOptions("pivot+em", states=1))
     assert trained.perplexity([["a", "a", "a"]]) == pytest.approx(1, abs=SUMS)
 
 
 @pytest.mark.parametrize("text", [[], [["a", "b"], ["c"]], [[UNKNOWN, UNKNOWN]]])
 def test_text_of_rare_words_only_is_refused(text: list[list[str]]) -> None:
     with pytest.raises(TrainingError, match="expected a word that occurs at least 2 times, none"):
-        train_lm(text, DEV, Options(states=1))
+        train_lm(text, DEV, EstimationOptions(states=1))
 
 
 @pytest.mark.parametrize("estimator", ["em", "pivot", "pivot+em"])
-def test_more_states_than_words_are_refused(estimator: Estimator) -> None:
+def test_more_states_than_words_are_refused(estimator: EstimatorName) -> None:
     with pytest.raises(TrainingError, match=r"expected at most 2 states, the size .* got 3"):
-        train_lm([["a", "a"]], [["a"]], Options(estimator, states=3))
+        train_lm([["a", "a"]], [["a"]], EstimationOptions(estimator, states=3))
 
 
 def test_more_states_than_the_text_has_pivots_are_refused() -> None:
     with pytest.raises(TrainingError, match="ask for"):
-        train_lm([["a", "a"]], [["a"]], Options("pivot", states=2))
+        train_lm([["a", "a"]], [["a"]], EstimationOptions("pivot", states=2))
 
 
 def test_development_text_of_unknown_words_is_refused(model: LanguageModel) -> None:
     for text in ([["never", "seen"]], [], [[]]):
         words = sum(map(len, text))
         with pytest.raises(InputError, match=f"a known word to score, got {words} words, all unk"):
-            train_lm(TRAIN, text, Options(states=2))
+            train_lm(TRAIN, text, EstimationOptions(states=2))
         with pytest.raises(InputError, match="expected a known word to score"):
             model.perplexity(text)
 
@@ -613,4 +621,4 @@ def test_development_text_of_unknown_words_is_refused(model: LanguageModel) -> N
 )
 def test_wrong_options_are_refused(setting: str, value: object, problem: str) -> None:
     with pytest.raises(SettingsError, match=problem):
-        Options(**{setting: value})  # type: ignore[arg-type]
+        EstimationOptions(**{setting: value})  # type: ignore[arg-type]

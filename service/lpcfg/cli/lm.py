@@ -54,9 +54,9 @@ def train(
 ) -> None:
     """Learn p(w2 | w1) = Σ r(h | w1) s(w2 | h) and write it to a file."""
     from lpcfg.lm.corpus import read_sentences
-    from lpcfg.lm.estimate import Options, Step, train_lm
+    from lpcfg.lm.estimate import EstimationOptions, Step, train_lm
 
-    options = Options(estimator.value, states=states, seed=seed, min_count=min_count)
+    options = EstimationOptions(estimator.value, states=states, seed=seed, min_count=min_count)
     check_output(output)  # fails before the work instead of after it
     with progress() as show:
 

@@ -27,7 +27,7 @@ from lpcfg.lm.corpus import Sentence, Vocabulary
 from lpcfg.lm.model import LanguageModel, Training, perplexity
 from lpcfg.training.estimators.pivot_decomposition import decompose_rows, emissions
 
-Estimator = Literal["em", "pivot", "pivot+em"]
+EstimatorName = Literal["em", "pivot", "pivot+em"]
 
 PATIENCE = 3
 """EM stops after this many steps without a better development perplexity.
@@ -42,10 +42,10 @@ PIVOTS_PER_STATE = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class EstimationOptions:
     """Options of a model and of its estimation."""
 
-    estimator: Estimator = "pivot+em"
+    estimator: EstimatorName = "pivot+em"
     states: int = 256
     seed: int = 0
     min_count: int = 2
@@ -56,9 +56,9 @@ class Options:
     """steps of EM over r alone, and of EM over r and s"""
 
     def __post_init__(self) -> None:
-        if self.estimator not in get_args(Estimator):
+        if self.estimator not in get_args(EstimatorName):
             raise SettingsError(
-                f"expected an estimator of {', '.join(get_args(Estimator))}, "
+                f"expected an estimator of {', '.join(get_args(EstimatorName))}, "
                 f"got {self.estimator!r}: choose one of them"
             )
         for name, least in (("states", 1), ("seed", 0), ("min_count", 1), ("max_steps", 1)):
@@ -72,7 +72,7 @@ class Options:
 
 
 @dataclass(frozen=True, slots=True)
-class Parameters:
+class Distributions:
     """r(h|w1), (|V| + 1, m); s(w2|h), (|V|, m); π(h), (m,)."""
 
     contexts: Doubles
@@ -96,11 +96,16 @@ class Step:
 def train_lm(
     train: Sequence[Sentence],
     dev: Sequence[Sentence],
-    options: Options,
+    options: EstimationOptions,
     *,
     on_step: Callable[[Step], None] = lambda _: None,
 ) -> LanguageModel:
-    """Estimate a model, with the number of EM steps that is best on `dev`. Report each step."""
+    """Estimate a model, with the number of EM steps that is best on `dev`.
+
+    Raises:
+        TrainingError: for more states than words
+        InputError: for development text without a known word
+    """
     vocabulary = Vocabulary.of(train, options.min_count)
     bigrams, held_out = vocabulary.bigrams(train), vocabulary.scored_bigrams(dev)
     if options.states > len(vocabulary.words):
@@ -108,35 +113,35 @@ def train_lm(
             f"expected at most {len(vocabulary.words)} states, the size of the vocabulary, "
             f"got {options.states}: ask for fewer or train on more text"
         )
-    task = _Task(bigrams, held_out, options.prior, options.max_steps, on_step)
+    task = _EmTask(bigrams, held_out, options.prior, options.max_steps, on_step)
     pivot_steps = steps = 0
     if options.estimator == "em":
-        found = symmetric_start(bigrams, options.states, options.seed)
+        distributions = symmetric_start(bigrams, options.states, options.seed)
     else:
-        found = pivot_start(bigrams, options.states, options.prior, options.seed)
-        found, pivot_steps, reached = _climb(task, found, words_too=False)
+        distributions = pivot_start(bigrams, options.states, options.prior, options.seed)
+        distributions, pivot_steps, reached = _run_em(task, distributions, words_too=False)
     if options.estimator != "pivot":
-        found, steps, reached = _climb(task, found, words_too=True)
+        distributions, steps, reached = _run_em(task, distributions, words_too=True)
     record = Training(
         **asdict(options), pivot_steps=pivot_steps, steps=steps, dev_perplexity=reached
     )
-    return LanguageModel(vocabulary, found.contexts, found.words, record)
+    return LanguageModel(vocabulary, distributions.contexts, distributions.words, record)
 
 
-def symmetric_start(bigrams: sparse.csr_matrix, m: int, seed: int) -> Parameters:
+def symmetric_start(bigrams: sparse.csr_matrix, m: int, seed: int) -> Distributions:
     """Start with every state near the unigram distribution, and every context near uniform."""
     noise = np.random.default_rng(seed)
     unigram = np.asarray(bigrams.sum(axis=0)).ravel()
     contexts = 1 + noise.random((bigrams.shape[0], m))
     words = unigram[:, None] * (1 + noise.random((len(unigram), m)))
-    return Parameters(
+    return Distributions(
         contexts / contexts.sum(axis=1, keepdims=True),
         words / words.sum(axis=0),
         np.full(m, 1 / m),
     )
 
 
-def pivot_start(bigrams: sparse.csr_matrix, m: int, prior: float, seed: int) -> Parameters:
+def pivot_start(bigrams: sparse.csr_matrix, m: int, prior: float, seed: int) -> Distributions:
     """Start with s and π found by pivots, and r(h|w1) = π(h) for every context.
 
     The place of a rare word among the pivots is noise, so its p(h|w2) gets `prior` pseudo-counts
@@ -155,11 +160,11 @@ def pivot_start(bigrams: sparse.csr_matrix, m: int, prior: float, seed: int) -> 
     share = np.divide(counts, counts + prior, out=np.zeros_like(counts), where=counts > 0)[:, None]
     weights = share * factors.weights + (1 - share) * factors.prior
     words, _ = emissions(weights, counts)
-    return Parameters(np.tile(factors.prior, (bigrams.shape[0], 1)), words, factors.prior)
+    return Distributions(np.tile(factors.prior, (bigrams.shape[0], 1)), words, factors.prior)
 
 
 @dataclass(frozen=True, slots=True)
-class _Task:
+class _EmTask:
     """The data that stay the same from step to step."""
 
     bigrams: sparse.csr_matrix
@@ -169,10 +174,13 @@ class _Task:
     on_step: Callable[[Step], None]
 
 
-def _climb(task: _Task, start: Parameters, *, words_too: bool) -> tuple[Parameters, int, float]:
-    """Run EM from `start`. Return the best parameters on the development text, step and perplexity.
+def _run_em(
+    task: _EmTask, start: Distributions, *, words_too: bool
+) -> tuple[Distributions, int, float]:
+    """Run EM from `start`, at least one step.
 
-    At least one step is taken.
+    Returns:
+        The distributions that are best on the development text, their step and perplexity
     """
     now, best, best_step, best_perplexity = start, start, 0, np.inf
     for number in range(1, task.max_steps + 1):
@@ -187,29 +195,29 @@ def _climb(task: _Task, start: Parameters, *, words_too: bool) -> tuple[Paramete
 
 
 def em_step(
-    bigrams: sparse.csr_matrix, now: Parameters, prior: float, *, words_too: bool
-) -> tuple[Parameters, float]:
+    bigrams: sparse.csr_matrix, now: Distributions, prior: float, *, words_too: bool
+) -> tuple[Distributions, float]:
     """Take one EM step over r, or over r and s. Return it with L before it. L never decreases.
 
     A context or state without any count stays as it is.
     """
-    for_contexts = np.zeros_like(now.contexts)
-    for_words = np.zeros_like(now.words)
-    objective = _expect(
+    context_counts = np.zeros_like(now.contexts)
+    word_counts = np.zeros_like(now.words)
+    objective = _add_expected_counts(
         bigrams.indptr,
         bigrams.indices,
         bigrams.data,
         now.contexts,
         now.words,
-        for_contexts,
-        for_words,
+        context_counts,
+        word_counts,
     )
     if prior > 0:
         objective += prior * float(np.sum(np.log(now.contexts) @ now.prior))
-    counts = now.contexts * for_contexts + prior * now.prior
+    counts = now.contexts * context_counts + prior * now.prior
     contexts = _normalised(counts, now.contexts, axis=1)
-    words = _normalised(now.words * for_words, now.words, axis=0) if words_too else now.words
-    return Parameters(contexts, words, now.prior), objective
+    words = _normalised(now.words * word_counts, now.words, axis=0) if words_too else now.words
+    return Distributions(contexts, words, now.prior), objective
 
 
 def _normalised(counts: Doubles, otherwise: Doubles, *, axis: int) -> Doubles:
@@ -220,17 +228,18 @@ def _normalised(counts: Doubles, otherwise: Doubles, *, axis: int) -> Doubles:
 
 
 @compiled(fastmath={"reassoc", "contract"})
-def _expect(
+def _add_expected_counts(
     row_start: Longs,
     column: Longs,
     count: Doubles,
     contexts: Doubles,
     words: Doubles,
-    for_contexts: Doubles,
-    for_words: Doubles,
+    context_counts: Doubles,
+    word_counts: Doubles,
 ) -> float:
-    """Add expected counts, divided by r and by s, to the last two arrays. Return the log-
-    likelihood.
+    """Add expected counts Σ count(w1, w2) p(h | w1, w2) to the last two: of contexts, divided
+    by r, and of words, divided by s. Here p(h | w1, w2) = r(h | w1) s(w2 | h) / p(w2 | w1). Return
+    the log-likelihood.
 
     Sums may be reordered, so that the compiler can use vector instructions. No probability here is
     zero: a bigram has positive probability under every start, and EM keeps it so.
@@ -246,6 +255,6 @@ def _expect(
             total += count[entry] * np.log(probability)
             ratio = count[entry] / probability
             for h in range(m):
-                for_contexts[w1, h] += ratio * words[w2, h]
-                for_words[w2, h] += ratio * contexts[w1, h]
+                context_counts[w1, h] += ratio * words[w2, h]
+                word_counts[w2, h] += ratio * contexts[w1, h]
     return total

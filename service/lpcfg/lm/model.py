@@ -150,9 +150,9 @@ def _read(path: Path) -> tuple[Header, Doubles, Doubles]:
         ) from error
     except ValidationError as error:
         first = error.errors()[0]
-        at = ".".join(str(part) for part in first["loc"])
+        field = ".".join(str(part) for part in first["loc"])
         raise StoreError(
-            f"{path}: wrong header at `{at}`: {first['msg']}: train the model again"
+            f"{path}: wrong header at `{field}`: {first['msg']}: train the model again"
         ) from error
     except NOT_OURS as error:
         raise StoreError(

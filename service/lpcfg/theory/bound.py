@@ -72,17 +72,17 @@ class Bound:
     @property
     def omega_trees(self) -> float:
         """Trees for the singular value decompositions."""
-        return max(one.omega_nodes / one.visits for one in self.symbols)
+        return max(symbol.omega_nodes / symbol.visits for symbol in self.symbols)
 
     @property
     def moment_trees(self) -> float:
         """Other trees for the means."""
-        return max(self.roots, *(one.moment_nodes / one.visits for one in self.symbols))
+        return max(self.roots, *(symbol.moment_nodes / symbol.visits for symbol in self.symbols))
 
     def as_json(self) -> dict[str, Any]:
         """Return all numbers; infinite ones are null."""
         told = asdict(self)
-        told["symbols"] = [_finite(asdict(one)) for one in self.symbols]
+        told["symbols"] = [_finite(asdict(symbol)) for symbol in self.symbols]
         totals = {"omega_trees": self.omega_trees, "moment_trees": self.moment_trees}
         return _finite({**told, **totals})
 
@@ -233,4 +233,4 @@ def _least_element(moments: ExactMoments) -> float:
         for a in range(grammar.n_symbols)
         if tables.root_vector(a).any()
     ]
-    return min(float(np.abs(one).min()) for one in elements)
+    return min(float(np.abs(element).min()) for element in elements)
