@@ -223,7 +223,7 @@ def test_a_kind_of_text_is_guessed_only_where_it_is_sure() -> None:
 
 
 def test_weights_of_kinds_that_do_not_fit_are_refused() -> None:
-    with pytest.raises(GrammarError, match="2 kinds of text"):
+    with pytest.raises(GrammarError, match="2 domains"):
         Domains(("abstracts", "chat"), np.zeros((8, 3), np.float32))
     with pytest.raises(GrammarError, match="a power"):
         Domains(("abstracts", "chat"), np.zeros((7, 2), np.float32))

@@ -123,7 +123,7 @@ def _no_sums(tables: Tables, symbols: range) -> dict[tuple[str, int], tuple[floa
 
 
 @dataclass(frozen=True, eq=False)
-class _Choice:
+class _Outcomes:
     """The possible outcomes of one state of a symbol, with their probabilities.
 
     An outcome is a pair of states (left, right) or a word.
@@ -134,7 +134,7 @@ class _Choice:
     cumulative: tuple[float, ...]
 
     @classmethod
-    def of(cls, symbol: str, outcomes: list[Any], weights: list[float]) -> "_Choice":
+    def of(cls, symbol: str, outcomes: list[Any], weights: list[float]) -> "_Outcomes":
         possible = [(outcome, w) for outcome, w in zip(outcomes, weights, strict=True) if w > 0]
         total = sum(w for _, w in possible)
         cumulative = [w / total for w in accumulate(w for _, w in possible)]
@@ -149,8 +149,8 @@ class _Choice:
 class _Sampler:
     """The outcomes of all states. States are numbered in the order of c¹ (`tables.root_offset`)."""
 
-    root: _Choice
-    states: tuple[_Choice, ...]
+    root: _Outcomes
+    states: tuple[_Outcomes, ...]
 
     @classmethod
     def of(cls, tables: Tables) -> "_Sampler":
@@ -168,12 +168,12 @@ class _Sampler:
                 outcomes[offset[a] + h].append(grammar.terminals[x])
                 weights[offset[a] + h].append(q)
         states = zip((grammar.symbols[a] for a in names), outcomes, weights, strict=True)
-        root = _Choice.of("", list(range(len(names))), tables.c_one.tolist())
-        return cls(root, tuple(_Choice.of(*state) for state in states))
+        root = _Outcomes.of("", list(range(len(names))), tables.c_one.tolist())
+        return cls(root, tuple(_Outcomes.of(*state) for state in states))
 
     def draw(self, random: Random, max_words: int) -> Tree | None:
         """Draw one tree. Return None if it would have more than max_words words."""
-        agenda: list[_Choice | str] = [self.states[self.root.draw(random)]]
+        agenda: list[_Outcomes | str] = [self.states[self.root.draw(random)]]
         done: list[Tree] = []
         words = 1  # a lower bound: each state on the agenda will give at least one word
         while agenda:

@@ -114,7 +114,7 @@ def k_best(
             heapq.heappush(queue, (following, t, rank + 1))
 
 
-class _Choice(NamedTuple):
+class _RankedDerivation(NamedTuple):
     """A derivation of an item: its cost (minus its score), its edge, and its children's ranks."""
 
     cost: float
@@ -130,8 +130,8 @@ class _Ranked:
     `expanded` counts the derivations whose successors are already among the candidates.
     """
 
-    known: list[_Choice]
-    candidates: list[_Choice]
+    known: list[_RankedDerivation]
+    candidates: list[_RankedDerivation]
     seen: set[tuple[int, int, int]]
     expanded: int = 0
     exhausted: bool = False
@@ -176,10 +176,10 @@ class _Lazy:
             top, rank = stack.pop()
             items.append(top)
             if self._chart.entry[top] < 0:
-                choice = self._of(top).known[rank]
-                edges.append(choice.edge)
-                stack.append((int(self._chart.right[choice.edge]), choice.right))
-                stack.append((int(self._chart.left[choice.edge]), choice.left))
+                derivation = self._of(top).known[rank]
+                edges.append(derivation.edge)
+                stack.append((int(self._chart.right[derivation.edge]), derivation.right))
+                stack.append((int(self._chart.left[derivation.edge]), derivation.left))
         return np.array(items, np.int32), np.array(sorted(edges), np.int64)
 
     def _is_settled(self, t: int, rank: int) -> bool:
@@ -191,10 +191,10 @@ class _Lazy:
         state = self._ranked.get(t)
         if state is None:
             first, last = self._chart.edge_start[t], self._chart.edge_start[t + 1]
-            candidates = [self._choice(e, 0, 0) for e in range(first, last)]
+            candidates = [self._derivation_of(e, 0, 0) for e in range(first, last)]
             heapq.heapify(candidates)
             known = [heapq.heappop(candidates)] if candidates else []
-            seen = {(choice.edge, 0, 0) for choice in (*known, *candidates)}
+            seen = {(derivation.edge, 0, 0) for derivation in (*known, *candidates)}
             state = self._ranked[t] = _Ranked(known, candidates, seen, exhausted=not known)
         return state
 
@@ -211,14 +211,14 @@ class _Lazy:
         for i, j, child, rank in ((left + 1, right, b, left + 1), (left, right + 1, c, right + 1)):
             if (edge, i, j) not in state.seen and self.exists(child, rank):
                 state.seen.add((edge, i, j))
-                heapq.heappush(state.candidates, self._choice(edge, i, j))
+                heapq.heappush(state.candidates, self._derivation_of(edge, i, j))
         state.expanded += 1
         return None
 
-    def _choice(self, edge: int, left: int, right: int) -> _Choice:
+    def _derivation_of(self, edge: int, left: int, right: int) -> _RankedDerivation:
         b, c = int(self._chart.left[edge]), int(self._chart.right[edge])
         below = self.score(b, left) + self.score(c, right)
-        return _Choice(-(float(self._weights.edge[edge]) + below), edge, left, right)
+        return _RankedDerivation(-(float(self._weights.edge[edge]) + below), edge, left, right)
 
 
 def edges_between(chart: kernels.Chart, items: Ints) -> Longs:

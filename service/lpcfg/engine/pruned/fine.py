@@ -48,8 +48,8 @@ class Posteriors:
     """How many members gave a negative p(x)."""
     rescored: bool = False
     """True if items and edges have the rescoring layer's posteriors in place of votes."""
-    kind: str = ""
-    """The kind of text that the layer took the sentence for; "" for none."""
+    domain: str = ""
+    """The domain that the layer took the sentence for; "" for none."""
 
     @property
     def clipped_mass(self) -> float:

@@ -26,7 +26,7 @@ from lpcfg.engine.pruned import simd
 from lpcfg.engine.pruned.simd import LANES
 from lpcfg.grammar.tables import Bools, Doubles, Ints, Longs, Shorts, Singles
 
-Numbers = TypeVar("Numbers", bound=np.ndarray[Any, Any])
+AnyArray = TypeVar("AnyArray", bound=np.ndarray[Any, Any])
 
 
 _MOST_DRIFT = 20
@@ -260,11 +260,11 @@ def merit_factors(
 
 
 @compiled()
-def _grown(array: Numbers, size: int) -> Numbers:
+def _grown(array: AnyArray, size: int) -> AnyArray:
     """Return the array, or a larger copy with room for `size` elements."""
     if size <= len(array):
         return array
-    larger: Numbers = np.empty(max(2 * len(array), size), array.dtype)  # type: ignore[assignment]
+    larger: AnyArray = np.empty(max(2 * len(array), size), array.dtype)  # type: ignore[assignment]
     for x in range(len(array)):
         larger[x] = array[x]
     return larger

@@ -1,9 +1,9 @@
-"""Guess which kind of text a sentence is, of the kinds a model was learned from.
+"""Guess the domain of a sentence: which kind of text it is, of those a model was learned from.
 
 Treebanks differ in style: one has captions, another flat noun phrases. The layer learns what they
-share once, and what each has of its own with features of the kind of text (Daumé 2007). The kind
-is guessed from the words by a log-linear model. Where it is unsure, or guesses the kind without a
-name, the sentence has no kind, and the shared features decide alone.
+share once, and what each has of its own with features of the domain (Daumé 2007). The domain is
+guessed from the words by a log-linear model. Where it is unsure, or guesses the domain without a
+name, the sentence has no domain, and the shared features decide alone.
 """
 
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ _P, _Q = 0x2545F4914F6CDD1D, 0x369DEA0F31A53F85
 
 @dataclass(frozen=True, eq=False)
 class Domains:
-    """The kinds of text: their names, and weights of hashed features, (2^b, kinds)."""
+    """The domains: their names, and weights of hashed features, (2^b, domains)."""
 
     names: tuple[str, ...]
     weight: Singles
@@ -33,12 +33,12 @@ class Domains:
         rows = len(self.weight)
         if self.weight.shape != (rows, len(self.names)) or rows & (rows - 1) or not rows:
             raise GrammarError(
-                f"expected weights of {len(self.names)} kinds of text in as many rows as a power "
+                f"expected weights of {len(self.names)} domains in as many rows as a power "
                 f"of two, got shape {self.weight.shape}: publish the model again"
             )
 
     def guess(self, facts: Longs) -> str:
-        """Return the name of a sentence's kind of text; "" where it is unsure."""
+        """Return the name of a sentence's domain; "" where it is unsure."""
         score = scores(facts, self.weight)
         share = np.exp(score - score.max())
         best = int(share.argmax())
@@ -46,10 +46,10 @@ class Domains:
 
 
 def code_of(name: str) -> int:
-    """Return the code of a kind of text; 0 of the one without a name."""
+    """Return the code of a domain; 0 of the one without a name."""
     if not name:
         return 0
-    return int(codes([f"kind of text {name}"])[0])
+    return int(codes([f"kind of text {name}"])[0])  # stored weights were hashed with these words
 
 
 @compiled()
@@ -73,7 +73,7 @@ def slots(facts: Longs, mask: int) -> Longs:
 
 @compiled()
 def scores(facts: Longs, weight: Singles) -> Doubles:
-    """Compute the score of every kind of text."""
+    """Compute the score of every domain."""
     total = np.zeros(weight.shape[1])
     for row in slots(facts, len(weight) - 1):
         for d in range(len(total)):

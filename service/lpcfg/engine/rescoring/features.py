@@ -30,12 +30,12 @@ Buffers = tuple[Longs, Longs]
 PAD = 2
 """Codes beside the sentence's ends: the word at p has column p + PAD."""
 WORD, SUFFIX, PREFIX, SHAPE, TAG, DOMAIN = range(6)
-"""Rows of a sentence's codes. The kind of text is the same in all columns, 0 if it has none."""
+"""Rows of a sentence's codes. The domain is the same in all columns, 0 if it has none."""
 N_CODES = 6
 
 ITEM_FEATURES, WORD_FEATURES, EDGE_FEATURES = 29, 21, 27
 DOMAIN_ITEM_FEATURES, DOMAIN_WORD_FEATURES, DOMAIN_EDGE_FEATURES = 8, 5, 6
-"""More features where the sentence has a kind of text."""
+"""More features where the sentence has a domain."""
 MAX_FEATURES = 48
 """Features of one item or edge, with some to spare."""
 _P, _Q, _R, _S = 0x2545F4914F6CDD1D, 0x369DEA0F31A53F85, 0x1B873593CC9E2D51, 0x4CF5AD432745937F
@@ -219,7 +219,7 @@ def _write_edge_features(
 
 @compiled(helper=True, borrows=True, inline="always")
 def _write_domain_item_features(codes: Longs, i: int, k: int, head: int, out: Longs) -> None:
-    """Write the numbers of an item's features that its sentence's kind of text has of its own."""
+    """Write the numbers of an item's features that its sentence's domain has of its own."""
     word, tag, domain = codes[WORD], codes[TAG], codes[DOMAIN, 0]
     before, first, last, after = i + PAD - 1, i + PAD, k + PAD - 1, k + PAD
     key = _KEYS[96:]
@@ -278,14 +278,14 @@ def item_slots(
     numbers, slots = buffers
     codes, head = text
     i, k, a = chart.start[t], chart.end[t], chart.symbol[t]
-    of_kind = codes[DOMAIN, 0] != 0
+    has_domain = codes[DOMAIN, 0] != 0
     if k == i + 1:
         count = WORD_FEATURES
         if new_span:
             _write_word_features(codes, i, numbers)
-            if of_kind:
+            if has_domain:
                 _write_domain_word_features(codes, i, numbers[count:])
-        if of_kind:
+        if has_domain:
             count += DOMAIN_WORD_FEATURES
         _hash_features(numbers, names.label[a], mask, slots, count)
         return count
@@ -294,7 +294,7 @@ def item_slots(
         _write_span_features(codes, i, k, numbers)
     _write_head_features(codes, i, k, head[t], numbers)
     numbers[21] = _KEYS[21] + names.marked[a] - names.label[a]
-    if of_kind:
+    if has_domain:
         _write_domain_item_features(codes, i, k, head[t], numbers[count:])
         count += DOMAIN_ITEM_FEATURES
     _hash_features(numbers, names.label[a], mask, slots, count)

@@ -94,7 +94,7 @@ class Layer:
     `frequent` words have features of their own; others have only those of their shapes and ends.
     `rows` name the rows of the hidden part's tables, `suffixes` those of words' ends from row 1.
     `prior_weight` is w₀. Without `hidden`, there is only the sparse part; without `domains`, no
-    sentence has a kind of text.
+    sentence has a domain.
     """
 
     frequent: frozenset[str]
@@ -189,7 +189,7 @@ def suffix(word: str) -> str:
 
 def padded_codes(words: Longs, tags: Longs, domain: int = 0) -> Longs:
     """Return the codes of words and tags, with those of the places beside the sentence, and of the
-    sentence's kind of text.
+    sentence's domain.
     """
     n = len(tags)
     result = np.empty((N_CODES, n + 2 * PAD), np.int64)
@@ -267,17 +267,17 @@ class Rescorer:
         chart, n = posteriors.pruned.chart, posteriors.pruned.length
         seen = charts.view(chart, posteriors.item, posteriors.edge, self._heads, n)
         facts = self._facts.of(words)
-        kind = "" if self._layer.domains is None else self._layer.domains.guess(facts)
-        item, edge = self._scores(chart, seen, facts, code_of(kind))
+        domain = "" if self._layer.domains is None else self._layer.domains.guess(facts)
+        item, edge = self._scores(chart, seen, facts, code_of(domain))
         edge += np.float32(self._layer.prior_weight) * seen.edge
         root = np.float32(self._layer.prior_weight) * seen.root
         _, of_item, of_edge = charts.inside_outside(chart, item, edge, root, n)
-        return replace(posteriors, item=of_item, edge=of_edge, rescored=True, kind=kind)
+        return replace(posteriors, item=of_item, edge=of_edge, rescored=True, domain=domain)
 
     def _scores(
         self, chart: Chart, seen: charts.View, facts: Longs, domain: int
     ) -> tuple[Singles, Singles]:
-        """Compute g of every item and edge, under the code of a kind of text."""
+        """Compute g of every item and edge, under the code of a domain."""
         layer = self._layer
         coded = padded_codes(facts, self._names.tag[seen.preterminal], domain)
         item, edge = sparse_scores(chart, (coded, seen.head), self._names, layer.weight.table)

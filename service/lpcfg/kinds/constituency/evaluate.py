@@ -201,7 +201,7 @@ def _examined_tree(parser: Parser, tags: Tags, options: ParseOptions, gold: Tree
         raw=raw,
         served=served,
         correct=correct,
-        kind=np.full(len(raw), "" if table is None else table.posteriors.kind),
+        kind=np.full(len(raw), "" if table is None else table.posteriors.domain),
         seconds=seconds,
         partial=int(analysis.status == "partial"),
         negative=int(analysis.negative),

@@ -359,7 +359,7 @@ class Parser:
         model = self.model
         if not found.rescored:
             return model.calibration
-        return model.kind_calibrations.get(found.kind, model.rescored_calibration)
+        return model.kind_calibrations.get(found.domain, model.rescored_calibration)
 
     def _charted(self, sentence: Sentence, stop: Stop) -> _Charted | Analysis:
         """Build the chart of the first grammar that spans the sentence, or glue pieces."""
