@@ -13,6 +13,7 @@ from fastapi.testclient import TestClient
 from lpcfg.base import jit as compiled
 from lpcfg.base.errors import StoreError
 from lpcfg.client import AsyncClient, Client
+from lpcfg.kinds.constituency.kind import Constituency
 from lpcfg.kinds.dependencies import conllu
 from lpcfg.kinds.dependencies.model import to_bundle
 from lpcfg.kinds.dependencies.predict import DependencyParser
@@ -62,19 +63,21 @@ def test_a_first_start_compiles_dependencies_in_another_process(
 ) -> None:
     beside = Mock()
 
-    def compile_one(parser: object) -> None:
-        del parser
+    def compile_one(kind: object, parser: object) -> None:
+        del kind, parser
         for do in compiled._to_do:
             do()
 
     monkeypatch.setattr(served, "BackgroundCompiler", lambda: beside)
-    monkeypatch.setattr(served, "_warm", compile_one)
+    monkeypatch.setattr(Constituency, "warm", compile_one)
     models = Models(["small"], str(store), "dep")
     asyncio.run(models.load())
     models.close()
     assert [name for name, *_ in beside.method_calls] == ["begin", "wait"]
-    work = beside.begin.call_args.args[0]
-    assert work().reference == dep.reference
+    ready, prepared = served.ready, []
+    monkeypatch.setattr(served, "ready", lambda *one: prepared.append(ready(*one)))
+    beside.begin.call_args.args[0]()
+    assert [one.reference for one in prepared] == [dep.reference]
 
 
 def test_text_is_split_and_a_sentence_without_tokens_has_failed(client: TestClient) -> None:

@@ -20,6 +20,7 @@ from fastapi.testclient import TestClient
 
 from lpcfg.base.errors import StoreError
 from lpcfg.cli import main
+from lpcfg.kinds.constituency.kind import Constituency
 from lpcfg.serve import served
 from lpcfg.serve.app import create_app
 from lpcfg.settings import Settings
@@ -170,10 +171,10 @@ def test_a_start_falls_back_to_the_last_version_that_can_be_used(
 
 def test_no_other_version_stands_in_for_a_pinned_one(own: Path) -> None:
     publish(own, "small", unusable(bundle_of(own)))
-    slot = served.Slot.of("small@2", str(own), lambda one, store: served._load(one, store, True))
+    slot = served.Slot.of("small@2", str(own))
     with pytest.raises(StoreError, match="word_start"):
         slot.start()
-    assert slot.value is None
+    assert slot.model is None
 
 
 def test_concurrent_reloads_load_a_new_version_once(
@@ -182,16 +183,16 @@ def test_concurrent_reloads_load_a_new_version_once(
     client = serving("small")
     publish(own, "small", bundle_of(own))
     loads, together, most = [], [0], [0]
-    first = served._warm
+    first = Constituency.warm
 
-    def counted(parser: Any) -> None:
+    def counted(kind: Constituency, parser: Any) -> None:
         together[0] += 1
         most[0] = max(most[0], together[0])
         loads.append(threading.current_thread().name)
-        first(parser)
+        first(kind, parser)
         together[0] -= 1
 
-    monkeypatch.setattr(served, "_warm", counted)
+    monkeypatch.setattr(Constituency, "warm", counted)
     with ThreadPoolExecutor(12) as threads:
         told = [one.result() for one in [threads.submit(reloaded, client) for _ in range(12)]]
     assert {status for status, _ in told} == {200}
@@ -203,13 +204,13 @@ def test_while_a_service_starts_its_models_are_not_ready(
     own: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     go_on = threading.Event()
-    first = served._warm
+    first = Constituency.warm
 
-    def waiting(parser: Any) -> None:
+    def waiting(kind: Constituency, parser: Any) -> None:
         go_on.wait(30)
-        first(parser)
+        first(kind, parser)
 
-    monkeypatch.setattr(served, "_warm", waiting)
+    monkeypatch.setattr(Constituency, "warm", waiting)
     paths = ("/v1/models", "/v1/models/small", "/v2/models/small/ready", "/v2/health/ready")
     with TestClient(create_app(settings_of(own, "small"))) as client:
         for path in paths:
@@ -238,8 +239,8 @@ def test_hangups_reload_models_and_lose_nothing(own: Path) -> None:
 SLOW_START = """
 import sys, time
 from lpcfg.cli import main
-from lpcfg.web import served
-served._warm = lambda parser: time.sleep(50)
+from lpcfg.kinds.constituency.kind import Constituency
+Constituency.warm = lambda kind, parser: time.sleep(50)
 sys.exit(main())
 """
 

@@ -12,9 +12,11 @@ from pydantic import BaseModel, ValidationError
 
 from lpcfg.base.cancel import Stop
 from lpcfg.base.errors import LimitError, Stopped
-from lpcfg.protocol.schemas import MarginalsRequest, ParseRequest, Problem, TreesRequest
-from lpcfg.serve.http.bodies import json_depth
+from lpcfg.kinds.constituency.predict import Parser
+from lpcfg.kinds.sentences import ENGLISH
+from lpcfg.protocol.schemas import MarginalsRequest, Problem, SentencesRequest, TreesRequest
 from lpcfg.serve.http.problems import KINDS, MEDIA_TYPE
+from lpcfg.serve.http.requests import json_depth
 from lpcfg.serve.routes.inputs import sentence_of, sentences_of
 from lpcfg.settings import Settings
 from lpcfg.text import tokenize as tokenize_module
@@ -243,7 +245,7 @@ def test_json_content_types_may_have_parameters(client: TestClient) -> None:
 def limited(answer: Any, limit: int, value: int, at: str | None, kind: str = "limit") -> str:
     found = problem(answer, kind)
     assert (found.limit, found.value, found.at) == (limit, value, at)
-    assert f'"limit": {limit}, "value": {value}' in answer.text  # no 200.0
+    assert f'"limit":{limit},"value":{value}' in answer.text  # no 200.0
     return found.detail
 
 
@@ -342,7 +344,7 @@ def test_unknown_paths_and_methods_are_refused(client: TestClient) -> None:
         ("kk=2", "#query/kk", "expected no member `kk`, got one: remove it"),
         ("objective=x", "#query/objective", "expected 'max-rule', 'max-marginal', "),
         ("model=", "#query/model", "expected at least one character"),
-        ("model=none", "#query/model", "expected one of the models small, got 'none'"),
+        ("model=none", "#query/model", "expected one of the models small, en-dep, got 'none'"),
     ],
 )
 def test_parameters_of_a_batch_are_checked(
@@ -369,18 +371,14 @@ def test_a_fault_of_the_service_is_a_problem_without_details(
         problem(answer, "fault")
         assert "secret" not in answer.text
         # one sentence at fault does not take the others in its batch with it
-        real = client.app.state.service.models.named(None).parser.read  # type: ignore[attr-defined]
+        real = Parser.predict
 
-        def sometimes(sentence: Any, *rest: Any) -> Any:
-            if "secret" in sentence.tokens:
+        def sometimes(parser: Parser, sentences: Any, *rest: Any) -> Any:
+            if "secret" in sentences[0].tokens:
                 raise RuntimeError("secret sentence")
-            return real(sentence, *rest)
+            return real(parser, sentences, *rest)
 
-        monkeypatch.setattr(
-            client.app.state.service.models.named(None).parser,  # type: ignore[attr-defined]
-            "read",
-            sometimes,
-        )
+        monkeypatch.setattr(Parser, "predict", sometimes)
         lines = "\n".join(['"A dog."', '"secret"', '"A cat."'] * 20)
         answers = client.post("/v1/batch", content=lines).text.splitlines()
         kinds = ["problem" if "problem" in json.loads(one) else "sentence" for one in answers]
@@ -447,8 +445,8 @@ def test_long_lists_are_refused_before_their_elements_are_validated(
 @pytest.mark.parametrize(
     ("model", "request_"),
     [
-        (ParseRequest, {"sentences": [{}] * MANY}),
-        (ParseRequest, {"sentences": [{"tokens": ["a"], "constraints": [{}] * 1000}]}),
+        (SentencesRequest, {"sentences": [{}] * MANY}),
+        (SentencesRequest, {"sentences": [{"tokens": ["a"], "constraints": [{}] * 1000}]}),
         (MarginalsRequest, {"text": "a", "spans": [{}] * 1000}),
         (TreesRequest, {"trees": [1] * MANY}),
     ],
@@ -463,7 +461,7 @@ def test_validation_ends_at_the_first_wrong_element(
 
 def test_unknown_members_are_told_up_to_sixteen() -> None:
     with pytest.raises(ValidationError) as error:
-        ParseRequest.model_validate({"text": "a", **{f"x{k}": 1 for k in range(MANY)}})
+        SentencesRequest.model_validate({"text": "a", **{f"x{k}": 1 for k in range(MANY)}})
     assert error.value.error_count() == 16
 
 
@@ -479,7 +477,7 @@ def test_a_text_is_tokenized_no_further_than_its_first_long_sentence(
 
     monkeypatch.setattr(tokenize_module, "_tokens", noted)
     with pytest.raises(LimitError, match="at most 200 tokens in a sentence"):
-        sentences_of("dog " * 200_000, None, Settings(), Stop())
+        sentences_of("dog " * 200_000, None, ENGLISH, Settings(), Stop())
     assert len(seen) == 1
 
 
@@ -489,14 +487,14 @@ def test_a_text_without_blanks_is_split_no_further_than_someone_waits(
     seen, stop = [], Stop()
     find = tokenize_module._sentence_ends
 
-    def noted(block: str) -> list[int]:
+    def noted(block: str, *rest: Any) -> Any:
         seen.append(len(block))
         stop.cancel()
-        return find(block)
+        return find(block, *rest)
 
     monkeypatch.setattr(tokenize_module, "_sentence_ends", noted)
     with pytest.raises(Stopped):
-        sentences_of("``" * 450_000, None, Settings(), stop)
+        sentences_of("``" * 450_000, None, ENGLISH, Settings(), stop)
     assert len(seen) <= 2
 
 
@@ -504,10 +502,10 @@ def test_tokenizing_stops_when_nobody_waits_any_more() -> None:
     stop = Stop()
     stop.cancel()
     with pytest.raises(Stopped):
-        sentences_of("The dog slept. " * 100, None, Settings(), stop)
+        sentences_of("The dog slept. " * 100, None, ENGLISH, Settings(), stop)
 
 
 def test_a_megabyte_for_one_sentence_is_not_tokenized_to_its_end() -> None:
     with pytest.raises(LimitError) as error:
-        sentence_of("dog " * 200_000, Settings(), "/sentences/0")
+        sentence_of("dog " * 200_000, ENGLISH, Settings(), "/sentences/0")
     assert error.value.value == 2000

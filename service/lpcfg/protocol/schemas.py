@@ -6,7 +6,7 @@ count tokens, with `start_char` and `end_char` beside them. Probabilities are in
 natural.
 """
 
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Generic, Literal, Self, TypeVar
 
 from pydantic import (
     BaseModel,
@@ -21,7 +21,6 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-Objective = Literal["max-rule", "max-marginal", "max-product", "max-spans"]
 Word = Annotated[str, Field(pattern=r"^[^ \t\n\r\f\v]+( [^ \t\n\r\f\v]+)*$")]
 """A token that brackets can hold: no white space except single blanks inside."""
 Text = Annotated[str, Field(examples=["The cat sat on the mat."])]
@@ -72,6 +71,10 @@ class _Request(BaseModel):
 
 class _Answer(BaseModel):
     """An answer. Answers may gain members, which clients must ignore."""
+
+
+S = TypeVar("S", bound=BaseModel)
+"""The answer to one sentence."""
 
 
 # Requests -----------------------------------------------------------------------------------------
@@ -164,7 +167,9 @@ SentenceInput = Annotated[
 ]
 
 
-class _Sentences(_Request):
+class SentencesRequest(_Request):
+    """Text or sentences, and the model that answers."""
+
     like = 'an object like {"text": "The cat sat."}'
 
     text: Text | None = Field(None, description="raw text, to be split into sentences and tokens")
@@ -188,66 +193,7 @@ Rescore = Annotated[
 ]
 
 
-class ParseRequest(_Sentences):
-    """Sentences to parse."""
-
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {"text": "The cat sat on the mat. It slept."},
-                {
-                    "sentences": [
-                        "The cat sat on the mat.",
-                        {
-                            "id": "s2",
-                            "tokens": ["Cats", "sleep", "."],
-                            "tags": ["NNS", None, "."],
-                            "constraints": [{"start": 0, "end": 1, "label": "NP"}],
-                        },
-                    ],
-                    "k": 3,
-                    "objective": "max-marginal",
-                },
-            ]
-        }
-    )
-
-    k: int = Field(1, ge=1, description="how many trees for each sentence, best first")
-    objective: Objective | None = Field(
-        None,
-        description="what the best tree maximises; null: max-spans where a rescoring layer "
-        "decides, else max-rule",
-    )
-    rescore: Rescore = True
-
-
-class DependenciesRequest(_Sentences):
-    """Sentences to parse into dependency trees: as text or tokens, without tags and constraints."""
-
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {"text": "The cat sat on the mat. It slept."},
-                {"sentences": [{"id": "s2", "tokens": ["Cats", "sleep", "."]}]},
-            ]
-        }
-    )
-
-
-class TagRequest(_Sentences):
-    """Sentences to tag: as text or tokens, with tags that are known, without constraints."""
-
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {"text": "The cat sat on the mat. It slept."},
-                {"sentences": [{"id": "s2", "tokens": ["Cats", "sleep"], "tags": ["NNS", None]}]},
-            ]
-        }
-    )
-
-
-class MarginalsRequest(_Sentences):
+class MarginalsRequest(SentencesRequest):
     """One sentence: a `text` with words, read as one sentence, or `sentences` with one entry."""
 
     model_config = ConfigDict(
@@ -366,29 +312,12 @@ class InferRequest(BaseModel):
 
 
 class BatchParameters(BaseModel):
-    """Options for parsing the lines of a batch."""
+    """The model that answers the lines of a batch; its kind's options are added."""
 
     model_config = ConfigDict(extra="forbid")
 
     model: str | None = Field(
         None, min_length=1, description="NAME or NAME@VERSION of a model that is served"
-    )
-    k: int = Field(1, ge=1, description="how many trees for each sentence, best first")
-    objective: Objective | None = Field(
-        None,
-        description="what the best tree maximises; null: max-spans where a rescoring layer "
-        "decides, else max-rule",
-    )
-    rescore: Rescore = True
-
-
-class DependencyBatchParameters(BaseModel):
-    """Options for parsing the lines of a batch into dependency trees."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    model: str | None = Field(
-        None, min_length=1, description="NAME or NAME@VERSION of a dependency model that is served"
     )
 
 
@@ -409,18 +338,28 @@ class ModelVersion(_Answer):
 
 
 class ModelFacts(ModelVersion):
-    """A model that is served."""
+    """A model that is served. Which members it has besides its name depends on its kind."""
 
-    default: bool = Field(description="true if it answers requests that name no model")
-    symbols: int = Field(examples=[1021])
-    rules: int = Field(examples=[14873])
-    states: int = Field(description="most latent states of a symbol", examples=[32])
-    labels: list[str] = Field(
+    model_config = ConfigDict(extra="allow")
+
+    kind: str = Field(description="the kind of model", examples=["constituency"])
+    default: bool = Field(
+        description="true if it answers requests that name no model, at its kind's endpoint"
+    )
+    symbols: int | None = Field(None, examples=[1021])
+    rules: int | None = Field(None, examples=[14873])
+    states: int | None = Field(None, description="most latent states of a symbol", examples=[32])
+    labels: list[str] | None = Field(
+        None,
         description="labels of constituents, as constraints may name them",
         examples=[["NP", "S", "VP"]],
     )
-    tags: list[str] = Field(description="tags of words", examples=[["DT", "NN", "VBZ"]])
-    rescoring: bool = Field(description="true if it has a layer that `rescore` leaves out")
+    tags: list[str] | None = Field(
+        None, description="tags of words", examples=[["DT", "NN", "VBZ"]]
+    )
+    rescoring: bool | None = Field(
+        None, description="true if it has a layer that `rescore` leaves out"
+    )
 
 
 class ModelDetails(ModelFacts):
@@ -433,6 +372,13 @@ class Models(_Answer):
     """All models that are served."""
 
     models: list[ModelFacts]
+
+
+class Answers(_Answer, Generic[S]):
+    """One answer for each sentence, in order."""
+
+    model: ModelVersion
+    sentences: list[S]
 
 
 class TokenAnswer(_Answer):
@@ -489,11 +435,8 @@ class SentenceAnswer(_Answer):
     parses: list[ParseAnswer]
 
 
-class ParseResponse(_Answer):
+class ParseResponse(Answers[SentenceAnswer]):
     """One answer for each sentence, in order."""
-
-    model: ModelVersion
-    sentences: list[SentenceAnswer]
 
 
 class DependencyToken(_Answer):
@@ -522,11 +465,8 @@ class DependencySentence(_Answer):
     log_probability: float | None = Field(description="log p(tree | sentence)")
 
 
-class DependenciesResponse(_Answer):
+class DependenciesResponse(Answers[DependencySentence]):
     """One answer for each sentence, in order."""
-
-    model: ModelVersion
-    sentences: list[DependencySentence]
 
 
 class TaggedToken(_Answer):
@@ -553,11 +493,8 @@ class TaggedSentence(_Answer):
     sign: int | None = Field(examples=[1])
 
 
-class TagResponse(_Answer):
+class TagResponse(Answers[TaggedSentence]):
     """One answer for each sentence, in order."""
-
-    model: ModelVersion
-    sentences: list[TaggedSentence]
 
 
 class SpanAnswer(_Answer):
@@ -697,22 +634,21 @@ class TreesResponse(_Answer):
     trees: list[TreeAnswer]
 
 
-class BatchLine(_Answer):
+class AnswerLine(_Answer, Generic[S]):
     """The answer to one line of a batch: a sentence, or a problem."""
 
     line: int = Field(description="number of the line answered, from 1", examples=[1])
     model: ModelVersion
-    sentence: SentenceAnswer | None = None
+    sentence: S | None = None
     problem: Problem | None = None
 
 
-class DependencyBatchLine(_Answer):
+class BatchLine(AnswerLine[SentenceAnswer]):
+    """The answer to one line of a batch: a sentence, or a problem."""
+
+
+class DependencyBatchLine(AnswerLine[DependencySentence]):
     """The answer to one line of a batch: a sentence's dependency tree, or a problem."""
-
-    line: int = Field(description="number of the line answered, from 1", examples=[1])
-    model: ModelVersion
-    sentence: DependencySentence | None = None
-    problem: Problem | None = None
 
 
 class JobAnswer(_Answer):

@@ -1,17 +1,17 @@
 """The application: puts models and workers behind the endpoints, and observes every request.
 
-http/observe.py             ids, traces, metrics, logs, protective headers
-http/direct.py              past the router, for what computes
-├── endpoints/compute.py    http/bodies.py → inputs.py → scheduling/work.py → tasks.py
-├── endpoints/dependencies.py   dependency trees
-├── endpoints/batch.py      the same for each line of a batch
-├── endpoints/jobs.py       lines to keep; runner.py answers them, as batch.py does
-├── endpoints/similarity.py pairs of sentences
-├── endpoints/tag.py        tags alone
-├── endpoints/inference.py  the same as tensors, for clients of the Open Inference Protocol
-├── endpoints/status.py     models, health, metrics, reloading
-├── endpoints/reference.py  /docs
-└── endpoints/files.py      the web page
+http/observe.py           ids, traces, metrics, logs, protective headers
+http/requests.py          past the router, for what computes: key, room, body, limits
+├── routes/kinds.py       an endpoint for each kind: inputs.py → scheduling/work.py → tasks.py
+├── routes/batch.py       the same for each line of a batch
+├── routes/jobs.py        lines to keep; runner.py answers them, as batch.py does
+├── routes/inference.py   the same as tensors, for clients of the Open Inference Protocol
+├── routes/constituency.py    marginals and probabilities of trees
+├── routes/similarity.py  pairs of sentences
+├── routes/status.py      models, health, metrics, reloading
+├── routes/reference.py   /docs
+└── routes/files.py       the web page
+http/encoder.py           writes every answer
 """
 
 import asyncio
@@ -26,11 +26,18 @@ from threadpoolctl import threadpool_limits
 
 from lpcfg.base.errors import SettingsError
 from lpcfg.serve.http import problems
-from lpcfg.serve.http.bodies import GuardedRoute
-from lpcfg.serve.http.direct import Direct
 from lpcfg.serve.http.observe import Observed
-from lpcfg.serve.routes import compute as routes
-from lpcfg.serve.routes import dependencies, inference, jobs, reference, similarity, status, tag
+from lpcfg.serve.http.requests import Direct, GuardedRoute
+from lpcfg.serve.routes import (
+    batch,
+    constituency,
+    inference,
+    jobs,
+    kinds,
+    reference,
+    similarity,
+    status,
+)
 from lpcfg.serve.routes.description import described
 from lpcfg.serve.routes.files import page_routes
 from lpcfg.serve.routes.runner import Runner
@@ -46,12 +53,11 @@ _OFFSETS = (
     "count code points."
 )
 _ROUTERS = (
-    routes.router,
+    constituency.router,
+    batch.router,
     jobs.guarded,
     jobs.router,
     similarity.router,
-    dependencies.router,
-    tag.router,
     status.router,
     inference.router,
     inference.guarded,
@@ -72,11 +78,14 @@ def create_app(settings: Settings) -> FastAPI:
         lifespan=_running,
     )
     app.state.service = service
-    for router in _ROUTERS:
+    routers = (kinds.router_of(settings), *_ROUTERS)
+    for router in routers:
         app.include_router(router)
+    guarded = [one for router in routers for one in router.routes if isinstance(one, GuardedRoute)]
+    service.guarded = frozenset(one.path for one in guarded)
     app.router.routes += [reference.route(app), *page_routes()]
     problems.install(app)
-    app.add_middleware(Direct, routes=[one for router in _ROUTERS for one in router.routes])
+    app.add_middleware(Direct, routes=guarded)
     if settings.cors_origins:
         app.add_middleware(
             CORSMiddleware,
@@ -99,16 +108,6 @@ class _Application(FastAPI):
         if self.openapi_schema is None:
             described(super().openapi(), self.state.service.settings)
         return super().openapi()
-
-
-def computing_paths() -> frozenset[str]:
-    """Return the paths whose requests are admitted only while there is room."""
-    return frozenset(
-        route.path
-        for router in _ROUTERS
-        for route in router.routes
-        if isinstance(route, GuardedRoute)
-    )
 
 
 @asynccontextmanager

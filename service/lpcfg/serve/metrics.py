@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from typing import Any
 
 from prometheus_client import (
     CollectorRegistry,
@@ -16,7 +17,7 @@ from prometheus_client import (
 from prometheus_client.core import CounterMetricFamily
 from prometheus_client.registry import Collector
 
-from lpcfg.serve.scheduling.admission import Admission, Lane
+from lpcfg.serve.scheduling.admission import Admission, Priority
 from lpcfg.serve.scheduling.cache import Cache
 from lpcfg.serve.served import Models
 
@@ -35,14 +36,14 @@ class _Counted(Collector):
         yield CounterMetricFamily(*self._told, value=self._value())
 
 
-def _of_lane(admission: Admission, lane: Lane, at: int) -> float:
-    return admission.load(lane)[at]
+def _load(admission: Admission, priority: Priority, at: int) -> float:
+    return admission.load(priority)[at]
 
 
 class Metrics:
     """Counters written by requests, and gauges that are read when Prometheus asks."""
 
-    def __init__(self, admission: Admission, cache: Cache) -> None:
+    def __init__(self, admission: Admission, cache: Cache[Any]) -> None:
         self._admission = admission
         self._cache = cache
         self.registry = CollectorRegistry()
@@ -105,14 +106,15 @@ class Metrics:
             ("cache_misses", "Sentences not found in the cache", lambda: cache.misses),
         ):
             self.registry.register(_Counted(f"lpcfg_{name}", meaning, value))
-        lanes = {
-            "requests": "Requests of a lane that wait or are in progress",
-            "seconds": "Estimated seconds of their work",
-        }
-        for at, (name, meaning) in enumerate(lanes.items()):
-            gauge = Gauge(f"lpcfg_lane_{name}", meaning, ["lane"], registry=self.registry)
-            for lane in Lane:
-                gauge.labels(lane.value).set_function(partial(_of_lane, admission, lane, at))
+        for at, (name, meaning) in enumerate(
+            (
+                ("requests", "Requests of a priority that wait or are in progress"),
+                ("seconds", "Estimated seconds of their work"),
+            )
+        ):
+            gauge = Gauge(f"lpcfg_priority_{name}", meaning, ["priority"], registry=self.registry)
+            for one in Priority:
+                gauge.labels(one.value).set_function(partial(_load, admission, one, at))
 
     def answered(self, endpoint: str, status: int, seconds: float) -> None:
         """Count one request that was answered with this status."""

@@ -7,39 +7,29 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Generic, Literal, Protocol, TypeVar, cast
+from typing import Any, Literal, TypeVar
 
 import structlog
 
 from lpcfg.base.errors import InputError, SettingsError, StoreError
 from lpcfg.base.jit import when_compiling
-from lpcfg.engine.objectives import OBJECTIVES
 from lpcfg.engine.warmup import BackgroundCompiler
-from lpcfg.kinds.constituency.loading import ready
-from lpcfg.kinds.constituency.options import ParseOptions
-from lpcfg.kinds.constituency.predict import Parser
-from lpcfg.kinds.constituency.readout import Labels
-from lpcfg.kinds.dependencies.predict import DependencyParser
-from lpcfg.kinds.sentences import Sentence
-from lpcfg.kinds.tags.predict import SequenceTagger
+from lpcfg.kinds.registry import AnyKind, AnyLoaded, load_model
 from lpcfg.protocol.schemas import ModelDetails
 from lpcfg.serve.http.problems import Refused
 from lpcfg.serve.memory import give_back
-from lpcfg.store.versions import Reference, Stored, load, locate, resolve, versions
+from lpcfg.store.versions import Reference, locate, resolve, versions
 
-Other = TypeVar("Other", DependencyParser, SequenceTagger)
-"""A parser of another kind of model, which answers in place of the constituency parser."""
 _SOON = 2.0  # seconds after which a client may ask a starting service again
 _log = structlog.get_logger("lpcfg.web")
 
-# Before a model is ready, every path of the engine runs once, so that no request waits for
-# compilation: a word, a clause, a long sentence, and tokens that no grammar joins.
-_WARMING = (
-    ("Yes",),
-    ("The", "cat", "sat", "on", "the", "mat", "."),
-    ("The", "cat", "that", "the", "dog", "chased", "sat", "on", "the", "old", "mat", "."),
-    (")", "(", ")"),
-)
+T = TypeVar("T")
+DEPENDENCIES = "en-dep"
+"""The dependency model that is served where none is named, if the store or the package has it."""
+NEWEST = "newest"
+"""Stands for a version's number: the highest there is."""
+_SETTINGS = {"dependencies": "LPCFG_DEPENDENCIES", "tags": "LPCFG_TAGGER"}
+"""The settings that add a model of a kind; LPCFG_MODELS adds models of all kinds."""
 
 
 def starting() -> Refused:
@@ -51,63 +41,45 @@ def starting() -> Refused:
     )
 
 
-class Loaded(Protocol):
-    """A model that can answer; its reference is known, as it comes from a store."""
-
-    @property
-    def reference(self) -> Reference | None: ...
-
-
-T = TypeVar("T")
-Kept = TypeVar("Kept", bound=Loaded)
+def version_of(model: AnyLoaded) -> dict[str, Any]:
+    """Return the name, version and hash that every answer contains."""
+    one = model.reference
+    return {"name": one.name, "version": one.version, "hash": one.hash}
 
 
-@dataclass(frozen=True, eq=False)
-class Served:
-    """One version of one model, ready to answer."""
-
-    parser: Parser
-    reference: Reference
-    facts: ModelDetails
-
-    @property
-    def version(self) -> dict[str, Any]:
-        """The name, version and hash that every answer contains."""
-        one = self.reference
-        return {"name": one.name, "version": one.version, "hash": one.hash}
-
-
-DEPENDENCIES = "en-dep"
-"""The dependency model that is served where none is named, if the store or the package has it."""
-NEWEST = "newest"
-"""Stands for a version's number: the highest there is."""
+def ready(reference: str, store: str, only: str | None) -> AnyLoaded:
+    """Load a model, of this kind if one is named, and let it answer a few sentences."""
+    model = load_model(reference, store, only=only)
+    model.kind.warm(model.predictor)
+    return model
 
 
 @dataclass(eq=False)
-class Slot(Generic[Kept]):
+class Slot:
     """One model of a service: which version is wanted, and the one that is served.
 
-    `pinned` is the number of the only version wanted; without it, the newest one is.
+    `only` is the kind it must have, if any. `pinned` is the number of the only version wanted;
+    without it, the newest one is.
     """
 
     name: str
     store: str
-    make: Callable[[str, str], Kept]
+    only: str | None = None
     pinned: int | None = None
-    value: Kept | None = None
+    model: AnyLoaded | None = None
     refused: int | None = None
     """The version that was wanted last and could not be loaded, if so."""
 
     @classmethod
-    def of(cls, reference: str, store: str, make: Callable[[str, str], Kept]) -> "Slot[Kept]":
+    def of(cls, reference: str, store: str, only: str | None = None) -> "Slot":
         """Find the model in its store. Raise StoreError if there is none."""
         home, name, number = locate(reference, store)
-        return cls(name, home, make, number if "@" in reference or "/" in reference else None)
+        return cls(name, home, only, number if "@" in reference or "/" in reference else None)
 
     @property
     def reference(self) -> Reference | None:
         """The version that is served; None while none is loaded."""
-        return None if self.value is None else self.value.reference
+        return None if self.model is None else self.model.reference
 
     def start(self, *, fall_back: bool = True) -> None:
         """Load the version that is wanted. If the newest cannot be used, fall back to an older."""
@@ -142,15 +114,15 @@ class Slot(Generic[Kept]):
         """Load this version and put it in the place of the one before. Log both outcomes."""
         name = f"{self.name}@{number}"
         try:
-            self.value = self.make(name, self.store)
+            self.model = ready(name, self.store, self.only)
         except StoreError as error:
             _log.error("model refused", model=name, reason=str(error), served=str(self.reference))
             raise
-        _log.info("model", model=name, hash=getattr(self.reference, "hash", None))
+        _log.info("model", model=name, hash=self.model.reference.hash)
 
 
 class Models:
-    """Models by name. The first is the default."""
+    """Models of all kinds, by name. The first one of a kind is its default."""
 
     def __init__(
         self,
@@ -160,51 +132,50 @@ class Models:
         tagger: str | None = None,
     ) -> None:
         """Check that the models exist, which is quick. `load` makes them ready."""
-        self._slots: dict[str, Slot[Served]] = {}
+        self._slots: list[Slot] = []
         for reference in references:
-            slot = Slot.of(reference, store, partial(_load, default=not self._slots))
-            if slot.name in self._slots:
-                raise SettingsError(
-                    f"expected models of different names, got {slot.name} twice: serve each with "
-                    "a process of its own"
-                )
-            self._slots[slot.name] = slot
-        self._dependencies = _dependency_model(dependencies, store)
-        self._tagger = None if tagger is None else Slot.of(tagger, store, _load_tagger)
+            self._add(Slot.of(reference, store))
+        if dependencies is not None:
+            self._add(Slot.of(dependencies, store, "dependencies"))
+        elif DEPENDENCIES not in [slot.name for slot in self._slots]:
+            with suppress(StoreError):  # there is none
+                self._add(Slot.of(DEPENDENCIES, store, "dependencies"))
+        if tagger is not None:
+            self._add(Slot.of(tagger, store, "tags"))
         # Loads follow one another on one thread, so the memory of one serves the next.
         self._loader = ThreadPoolExecutor(1, thread_name_prefix="load")
         self._last: Future[Any] | None = None
 
-    @property
-    def _others(self) -> list[Slot[Any]]:
-        return [slot for slot in (self._dependencies, self._tagger) if slot is not None]
-
-    @property
-    def _all(self) -> list[Slot[Any]]:
-        return [*self._slots.values(), *self._others]
+    def _add(self, slot: Slot) -> None:
+        if slot.name in [one.name for one in self._slots]:
+            raise SettingsError(
+                f"expected models of different names, got {slot.name} twice: serve each with a "
+                "process of its own"
+            )
+        self._slots.append(slot)
 
     @property
     def ready(self) -> bool:
         """True once every model is loaded."""
-        return all(slot.value is not None for slot in self._all)
+        return all(slot.model is not None for slot in self._slots)
 
     @property
     def busy(self) -> bool:
         """True while a model is being loaded, even if nobody waits for it any more."""
         return self._last is not None and not self._last.done()
 
-    def __iter__(self) -> Iterator[Served]:
-        return (slot.value for slot in self._slots.values() if slot.value is not None)
+    def __iter__(self) -> Iterator[AnyLoaded]:
+        return (slot.model for slot in self._slots if slot.model is not None)
 
     @property
     def references(self) -> list[Reference]:
-        """The versions that are served, dependency and tagging models included."""
-        return [slot.reference for slot in self._all if slot.reference is not None]
+        """The versions that are served."""
+        return [model.reference for model in self]
 
     @property
     def refused(self) -> list[tuple[str, int]]:
         """The versions that are wanted and could not be loaded: names and numbers."""
-        return [(slot.name, slot.refused) for slot in self._all if slot.refused is not None]
+        return [(slot.name, slot.refused) for slot in self._slots if slot.refused is not None]
 
     async def run(self, work: Callable[[], T]) -> T:
         """Do this on the thread that loads models, when its turn comes."""
@@ -212,21 +183,23 @@ class Models:
         return await asyncio.wrap_future(running)
 
     async def load(self, *, fall_back: bool = True) -> None:
-        """Load every model. At a first start, another process compiles the dependency model's
-        kernels meanwhile.
+        """Load every model. At a first start, another process compiles meanwhile what the models
+        need that settings of their own have added.
         """
-        beside, dependencies = BackgroundCompiler(), self._dependencies
+        beside = BackgroundCompiler()
+        added = [slot for slot in self._slots if slot.only is not None]
 
         def begin() -> None:
-            if dependencies is not None:
-                beside.begin(partial(_load_dependencies, dependencies.name, dependencies.store))
+            if added:
+                beside.begin(partial(_compile, [(one.name, one.store, one.only) for one in added]))
 
         with when_compiling(begin):
-            for slot in self._slots.values():
-                await self.run(partial(slot.start, fall_back=fall_back))
+            for slot in self._slots:
+                if slot.only is None:
+                    await self.run(partial(slot.start, fall_back=fall_back))
         await self.run(beside.wait)
-        for other in self._others:
-            await self.run(partial(other.start, fall_back=fall_back))
+        for slot in added:
+            await self.run(partial(slot.start, fall_back=fall_back))
         await self.run(_tidy)
 
     def close(self) -> None:
@@ -238,12 +211,12 @@ class Models:
 
         Requests in progress are answered by the version they began with.
         """
-        slot = next((slot for slot in self._all if slot.name == name), None)
+        slot = next((slot for slot in self._slots if slot.name == name), None)
         if slot is None or slot.reference is None:
+            names = ", ".join(one.name for one in self._slots)
             raise Refused(
                 "not-found",
-                f"expected one of the models {', '.join(one.name for one in self._all)}, got "
-                f"{name!r}: name one of them",
+                f"expected one of the models {names}, got {name!r}: name one of them",
             )
         await self.run(partial(slot.replace, version))
         await self.run(_tidy)
@@ -251,39 +224,37 @@ class Models:
 
     async def reload_all(self) -> None:
         """Serve the newest version of every model that is not pinned. Refused ones are logged."""
-        for slot in self._all:
+        for slot in self._slots:
             with suppress(StoreError):
                 await self.reload(slot.name)
 
-    def dependencies(self, name: str | None) -> tuple[DependencyParser, dict[str, Any]]:
-        """Return the dependency parser, and what answers say of its model."""
-        return _only(self._dependencies, name, "dependency", "LPCFG_DEPENDENCIES")
-
-    def tagger(self, name: str | None) -> tuple[SequenceTagger, dict[str, Any]]:
-        """Return the tagger, and what answers say of its model."""
-        return _only(self._tagger, name, "tagging", "LPCFG_TAGGER")
-
-    def at(self, name: str) -> Served:
+    def at(self, name: str) -> AnyLoaded:
         """Return the model with the name in a path."""
-        slot = self._slots.get(name)
-        if slot is not None and slot.value is None:
+        if any(slot.name == name and slot.model is None for slot in self._slots):
             raise starting()
         try:
             return self.named(name)
         except InputError as error:
             raise Refused("not-found", str(error)) from error
 
-    def named(self, name: str | None) -> Served:
-        """Return the model with this NAME or NAME@VERSION, or the default."""
+    def named(self, name: str | None, kind: AnyKind | None = None) -> AnyLoaded:
+        """Return the model with this NAME or NAME@VERSION, or the first; of this kind, if given."""
+        models = [one for one in self if kind is None or one.kind is kind]
+        if kind is not None and not models:
+            setting = _SETTINGS.get(kind.name, "LPCFG_MODELS")
+            raise Refused(
+                "not-found",
+                f"expected a service with a {kind.title}, got one without: start it with {setting} "
+                "set to the name of one in its store",
+            )
         if name is None:
-            return next(iter(self))
+            return models[0]
         bare, _, version = name.partition("@")
-        slot = self._slots.get(bare)
-        found = None if slot is None else slot.value
+        found = next((one for one in models if one.reference.name == bare), None)
         if found is None:
             raise InputError(
-                f"expected one of the models {', '.join(self._slots)}, got {name!r}: name one of "
-                "them, or none for the first",
+                f"expected one of the models {', '.join(one.reference.name for one in models)}, "
+                f"got {name!r}: name one of them, or none for the first",
                 pointer="/model",
             )
         if version not in ("", str(found.reference.version)):
@@ -294,54 +265,21 @@ class Models:
             )
         return found
 
-
-def _only(
-    slot: Slot[Other] | None, name: str | None, kind: str, setting: str
-) -> tuple[Other, dict[str, Any]]:
-    """Return the one model of a kind, if it is served and named, or not named."""
-    if slot is None or slot.value is None or slot.reference is None:
-        raise Refused(
-            "not-found",
-            f"expected a service with a {kind} model, got one without: start it with {setting} "
-            "set to the name of one in its store",
+    def described(self, model: AnyLoaded) -> ModelDetails:
+        """Describe a model as its endpoint does."""
+        return ModelDetails(
+            **version_of(model),
+            kind=model.kind.name,
+            default=self.named(None, model.kind) is model,
+            **model.kind.facts(model.predictor),
+            facts=dict(model.facts),
         )
-    one = slot.reference
-    if name not in (None, one.name, str(one)):
-        raise InputError(
-            f"expected the {kind} model {one}, which is served, got {name!r}: name it, or none",
-            pointer="/model",
-        )
-    return slot.value, {"name": one.name, "version": one.version, "hash": one.hash}
 
 
-def _dependency_model(name: str | None, store: str) -> "Slot[DependencyParser] | None":
-    """Find the dependency model to serve. Raise if one is asked for that is nowhere."""
-    try:
-        return Slot.of(name or DEPENDENCIES, store, _load_dependencies)
-    except StoreError:
-        if name is not None:
-            raise
-        return None
-
-
-def _load_dependencies(reference: str, store: str) -> DependencyParser:
-    parser = DependencyParser.load(reference, store)
-    parser.parse(_WARMING)
-    return parser
-
-
-def _load_tagger(reference: str, store: str) -> SequenceTagger:
-    tagger = SequenceTagger.load(reference, store)
-    for tokens in _WARMING:
-        tagger.tag(Sentence(tokens))
-    return tagger
-
-
-def _load(reference: str, store: str, default: bool) -> Served:
-    stored = load(reference, store)
-    parser = ready(stored)
-    _warm(parser)
-    return Served(parser, stored.reference, _facts(stored, parser, default))
+def _compile(models: list[tuple[str, str, str | None]]) -> None:
+    """Make models ready in another process, for what is compiled then and kept."""
+    for one in models:
+        ready(*one)
 
 
 def _tidy() -> None:
@@ -349,30 +287,3 @@ def _tidy() -> None:
     gc.collect()
     gc.freeze()  # models live long: the collector can skip them
     give_back()
-
-
-def _warm(parser: Parser) -> None:
-    for tokens in _WARMING:
-        sentence = Sentence(tokens)
-        for objective in OBJECTIVES:
-            next(parser.predict([sentence], ParseOptions(k=2, objective=objective)))
-        parser.marginals(sentence, threshold=0.5)
-        parser.tree_probability([parse.tree for parse in parser.parse([sentence])[0].parses])
-
-
-def _facts(stored: Stored, parser: Parser, default: bool) -> ModelDetails:
-    grammar = parser.model.grammar
-    known = sorted(Labels.of(grammar).ids)
-    return ModelDetails(
-        name=stored.reference.name,
-        version=stored.reference.version,
-        hash=stored.reference.hash,
-        default=default,
-        symbols=len(grammar.symbols),
-        rules=len(grammar.rules),
-        states=parser.model.states,
-        labels=[label for label, is_tag in known if not is_tag],
-        tags=[label for label, is_tag in known if is_tag],
-        rescoring=parser.model.rescoring is not None,
-        facts=cast(dict[str, Any], stored.manifest["facts"]),
-    )

@@ -3,9 +3,8 @@
 import asyncio
 import math
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -19,15 +18,14 @@ from starlette.types import Scope
 
 from lpcfg.base.cancel import Stop
 from lpcfg.base.errors import DeadlineError
-from lpcfg.serve.http.clients import Proxies
+from lpcfg.serve.http.context import KEY, Context, Proxies, connection_of, context_of
 from lpcfg.serve.http.keys import Key, Keys
 from lpcfg.serve.http.problems import Refused
-from lpcfg.serve.http.record import KEY, Record, connection_of, record_of
 from lpcfg.serve.http.traces import Traces
 from lpcfg.serve.jobs import Jobs
 from lpcfg.serve.memory import give_back
 from lpcfg.serve.metrics import Metrics
-from lpcfg.serve.scheduling.admission import Admission, Lane, cost_of_body, lane_of
+from lpcfg.serve.scheduling.admission import Admission, Priority, cost_of_body, priority_of
 from lpcfg.serve.scheduling.cache import Cache
 from lpcfg.serve.scheduling.work import R, Task, Workers
 from lpcfg.serve.served import Models, starting
@@ -43,10 +41,10 @@ _LOOK = 5.0  # seconds between looks whether there is memory to give back
 
 
 @dataclass(frozen=True)
-class Asker:
-    """The owner of the key that a request came with, if keys are asked for, and its record."""
+class Caller:
+    """The owner of the key that a request came with, if keys are asked for, and its context."""
 
-    record: Record
+    context: Context
     key: Key | None = None
 
 
@@ -57,7 +55,7 @@ class Service:
     settings: Settings
     models: Models
     admission: Admission
-    cache: Cache
+    cache: Cache[Any]
     metrics: Metrics
     keys: Keys | None
     admins: Keys | None
@@ -70,6 +68,8 @@ class Service:
         default_factory=lambda: ThreadPoolExecutor(1, thread_name_prefix="read")
     )
     """Reads large bodies, one at a time: the values of a megabyte take 100 MB."""
+    guarded: frozenset[str] = frozenset()
+    """The paths whose requests are admitted only while there is room."""
     workers: Workers | None = None
     """Set while the event loop runs."""
     failure: BaseException | None = None
@@ -90,7 +90,7 @@ class Service:
         admission = Admission(
             settings.threads, settings.queue, settings.queue_seconds, settings.batches
         )
-        cache = Cache(settings.cache_bytes)
+        cache: Cache[Any] = Cache(settings.cache_bytes)
         keys, admins = settings.api_keys_file, settings.admin_keys_file
         service = cls(
             settings,
@@ -157,12 +157,12 @@ class Service:
             self.failure = failure
             self.on_failure()
 
-    def record(self, scope: Scope) -> Record:
-        """Begin the record of a request."""
+    def context(self, scope: Scope) -> Context:
+        """Begin the context of a request."""
         headers, peer = scope["headers"], scope.get("client") or ("", 0)
-        return Record.of(scope["method"], headers, self.proxies.address(peer[0], headers))
+        return Context.of(scope["method"], headers, self.proxies.address(peer[0], headers))
 
-    def enter(self, scope: Scope, record: Record) -> Key | None:
+    def enter(self, scope: Scope, context: Context) -> Key | None:
         """Return the owner of a request's key. Raise Refused if there is none, or no room.
 
         Whether there is room is decided from the head: what the body holds is estimated from its
@@ -172,23 +172,20 @@ class Service:
         headers = Headers(scope=scope)
         if self.keys is not None:
             key = self.keys.owner(headers)
-            record.key = record.client = key.name
-        self._check_ready()
+            context.key = context.client = key.name
+        if not self.models.ready:
+            raise starting()
         if scope["path"] in BATCHES:
-            self.admission.check_batch(record.client)
+            self.admission.check_batch(context.client)
         elif scope["path"] == JOBS:
             if self.jobs is not None:
-                self.jobs.check(record.client)
+                self.jobs.check(context.client)
         else:
             length = headers.get("content-length", "")
             known = length.isdecimal() and len(length) < _DIGITS
             estimate = cost_of_body(int(length)) if known else math.inf
-            self.admission.check(lane_of(estimate), record.client)
+            self.admission.check(priority_of(estimate), context.client)
         return key
-
-    def _check_ready(self) -> None:
-        if not self.models.ready:
-            raise starting()
 
     def stop(self) -> Stop:
         """Return the deadline for a request that begins now."""
@@ -206,33 +203,40 @@ class Service:
         The request's body must have been read. At the deadline, raise DeadlineError at once; the
         work itself ends at its next step.
         """
-        record = record_of(request.scope)
-        lane = lane_of(estimate)
-        self.admission.check(lane, record.client)
-        async with _cancelled_on_disconnect(request, stop):
-            return await self.answers(prepare, lane, record, estimate, stop)
+        context = context_of(request.scope)
+        priority = priority_of(estimate)
+        self.admission.check(priority, context.client)
+        connection = connection_of(request.scope)
+        if connection is not None:
+            # It tells: a task that waits would take the interpreter's lock from those that parse.
+            connection.when_gone(stop.cancel)
+        try:
+            return await self.answers(prepare, priority, context, estimate, stop)
+        finally:
+            if connection is not None:
+                connection.when_gone(None)
 
     async def answers(
         self,
         prepare: Callable[[], Sequence[Task[R]]],
-        lane: Lane,
-        record: Record,
+        priority: Priority,
+        context: Context,
         estimate: float,
         stop: Stop,
     ) -> list[R]:
         """Compute the answers of tasks, in order, even if no client is waiting."""
         if self.workers is None:
             raise Refused("starting", "expected running workers, got none: try again shortly")
-        place = self.admission.enter(lane, record.client, estimate)
+        ticket = self.admission.enter(priority, context.client, estimate)
         try:
             async with asyncio.timeout(self.settings.timeout_seconds):
                 # The last step: the thread that it wakes waits for the interpreter's lock.
-                line = self.workers.submit(prepare, place, stop, record.phases)
+                work = self.workers.submit(prepare, ticket, stop, context.phases)
                 try:
-                    return await line.done
+                    return await work.done
                 finally:
-                    record.waited += line.waited
-                    record.worked += line.worked
+                    context.waited += work.waited
+                    context.worked += work.worked
         except (TimeoutError, DeadlineError):  # the event loop or the worker saw the deadline first
             raise DeadlineError(
                 f"expected to be done within {self.settings.timeout_seconds:g} seconds, got no "
@@ -241,31 +245,32 @@ class Service:
         finally:
             stop.cancel()
 
-    def charge(self, asker: Asker, tokens: int) -> None:
-        """Take so many tokens, which are an estimate, from the quota of the asker's key."""
-        if asker.key is not None:
-            asker.key.spend(tokens)
-            asker.record.charged += tokens
+    def charge(self, caller: Caller, tokens: int) -> None:
+        """Take so many tokens, which are an estimate, from the quota of the caller's key."""
+        if caller.key is not None:
+            caller.key.spend(tokens)
+            caller.context.charged += tokens
 
     def done(
         self,
-        asker: Asker,
+        caller: Caller,
         endpoint: str,
-        model: Mapping[str, Any] | None,
+        model: str | None,
         lengths: Sequence[int],
         charged: int | None = None,
     ) -> None:
         """Count sentences of these lengths that a model has answered, and correct the quota.
 
-        `charged` is what the key was charged with for them; by default, for the whole request.
+        `model` is its hash. `charged` is what the key was charged with for them; by default, for
+        the whole request.
         """
-        record, key = asker.record, asker.key
-        self.metrics.count(endpoint, lengths, record.key)
-        record.model = None if model is None else model["hash"]
-        record.sentences += len(lengths)
-        record.tokens += sum(lengths)
+        context, key = caller.context, caller.key
+        self.metrics.count(endpoint, lengths, context.key)
+        context.model = model
+        context.sentences += len(lengths)
+        context.tokens += sum(lengths)
         if key is not None:
-            key.correct(sum(lengths) - (record.charged if charged is None else charged))
+            key.correct(sum(lengths) - (context.charged if charged is None else charged))
 
 
 def _measure(file: Path) -> Similarity:
@@ -281,38 +286,9 @@ async def until_disconnect(request: Request) -> None:
         pass
 
 
-@asynccontextmanager
-async def _cancelled_on_disconnect(request: Request, stop: Stop) -> AsyncIterator[None]:
-    """Cancel work inside when the client disconnects.
-
-    The connection tells, where the server gives it: another task would take the interpreter's lock
-    from the thread that parses.
-    """
-    connection = connection_of(request.scope)
-    if connection is not None:
-        connection.when_gone(stop.cancel)
-        try:
-            yield
-        finally:
-            connection.when_gone(None)
-        return
-    watching = asyncio.create_task(_cancel_on_disconnect(request, stop))
-    try:
-        yield
-    finally:
-        watching.cancel()
-        with suppress(asyncio.CancelledError):
-            await watching
-
-
-async def _cancel_on_disconnect(request: Request, stop: Stop) -> None:
-    await until_disconnect(request)
-    stop.cancel()
-
-
-def asker_of(request: Request) -> Asker:
+def caller_of(request: Request) -> Caller:
     """Return who sent a request that has passed `Service.enter`."""
-    return Asker(record_of(request.scope), request.scope[KEY])
+    return Caller(context_of(request.scope), request.scope[KEY])
 
 
 def service_of(request: Request) -> Service:

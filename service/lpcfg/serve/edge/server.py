@@ -19,9 +19,9 @@ import uvicorn
 from uvicorn.config import Config
 
 from lpcfg.base.errors import SettingsError
-from lpcfg.serve.app import computing_paths, create_app
-from lpcfg.serve.edge.deadlines import protocol
-from lpcfg.serve.edge.gate import Gate
+from lpcfg.serve.app import create_app
+from lpcfg.serve.edge.connection import protocol
+from lpcfg.serve.edge.rejection import EarlyRejection
 from lpcfg.serve.http import logs
 from lpcfg.serve.state import Service
 from lpcfg.settings import Settings
@@ -54,14 +54,14 @@ def serve(
         app,
         host=settings.host,
         port=settings.port,
-        http=protocol(settings, Gate(service, computing_paths())),
+        http=protocol(settings, EarlyRejection(service)),
         ws="none",
         loop="uvloop",
         lifespan="on",
         log_config=None,
         access_log=False,
         server_header=False,
-        proxy_headers=False,  # http/clients.py reads them
+        proxy_headers=False,  # http/context.py reads them
         timeout_keep_alive=settings.keep_alive_seconds,  # type: ignore[arg-type]  # any number
         timeout_graceful_shutdown=int(settings.timeout_seconds) + 1,
     )

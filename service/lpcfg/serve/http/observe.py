@@ -11,9 +11,9 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from lpcfg.base.errors import LpcfgError
-from lpcfg.serve.http.bodies import too_large
+from lpcfg.serve.http.context import MEMBER, Context
 from lpcfg.serve.http.problems import Refused, problem_of, response
-from lpcfg.serve.http.record import MEMBER, Record
+from lpcfg.serve.http.requests import too_large
 from lpcfg.serve.state import BATCHES, JOBS, Service
 
 _log = structlog.get_logger("lpcfg.web")
@@ -45,18 +45,18 @@ class Observed:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        record = scope.get(MEMBER) or self.service.record(scope)
+        context = scope.get(MEMBER) or self.service.context(scope)
         if self.service.traces is not None and scope["path"] not in _QUIET:
-            self.service.traces.begin(record)
+            self.service.traces.begin(context)
         bare = scope["method"] == "HEAD"
-        asked = {**scope, MEMBER: record, "method": "GET" if bare else scope["method"]}
+        asked = {**scope, MEMBER: context, "method": "GET" if bare else scope["method"]}
         status = 500
 
         async def observed(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                message["headers"] = _with(message["headers"], record, self.service.draining)
+                message["headers"] = _with(message["headers"], context, self.service.draining)
             elif bare:
                 message["body"] = b""
             await send(message)
@@ -69,8 +69,8 @@ class Observed:
             else:
                 await self.app(asked, receive, observed)
         finally:
-            record.endpoint = getattr(asked.get("route"), "path", "other")
-            finish(self.service, record, status)
+            context.endpoint = getattr(asked.get("route"), "path", "other")
+            finish(self.service, context, status)
 
     def _too_long(self, declared: str, path: str) -> LpcfgError | None:
         """Look at a declared length before the body is read."""
@@ -84,45 +84,45 @@ class Observed:
         return None
 
 
-def _with(headers: Any, record: Record, draining: bool) -> list[tuple[bytes, bytes]]:
+def _with(headers: Any, context: Context, draining: bool) -> list[tuple[bytes, bytes]]:
     """Add what every answer's head says to the headers of one."""
     given = list(headers)
     names = {name.lower() for name, _ in given}
     given += [one for one in PROTECTION if one[0] not in names]
-    given += record.headers()
+    given += context.headers()
     if draining:
         given = [one for one in given if one[0].lower() != b"connection"]
         given.append((b"connection", b"close"))
     return given
 
 
-def finish(service: Service, record: Record, status: int) -> None:
+def finish(service: Service, context: Context, status: int) -> None:
     """Count an answered request and log it."""
-    seconds = record.seconds()
-    service.metrics.answered(record.endpoint, status, seconds)
-    if record.endpoint in _QUIET:
+    seconds = context.seconds()
+    service.metrics.answered(context.endpoint, status, seconds)
+    if context.endpoint in _QUIET:
         return
     service.answered += 1
     if service.traces is not None:
-        service.traces.finish(record, status)
+        service.traces.finish(context, status)
     done = {}
-    if record.sentences:
+    if context.sentences:
         done = {
-            "model": record.model,
-            "sentences": record.sentences,
-            "tokens": record.tokens,
-            "queue_seconds": round(record.waited, 6),
-            "compute_seconds": round(record.worked, 6),
+            "model": context.model,
+            "sentences": context.sentences,
+            "tokens": context.tokens,
+            "queue_seconds": round(context.waited, 6),
+            "compute_seconds": round(context.worked, 6),
         }
     _log.info(
         "request",
-        method=record.method,
-        endpoint=record.endpoint,
+        method=context.method,
+        endpoint=context.endpoint,
         status=status,
         seconds=round(seconds, 6),
-        address=record.address,
-        key=record.key,
-        request_id=record.request_id,
-        trace_id=record.trace_id,
+        address=context.address,
+        key=context.key,
+        request_id=context.request_id,
+        trace_id=context.trace_id,
         **done,
     )

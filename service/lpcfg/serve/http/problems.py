@@ -26,6 +26,7 @@ from lpcfg.base.errors import (
     TreebankError,
 )
 from lpcfg.protocol.schemas import ALTERNATIVES, MOST_FAULTS, WRONG, Fault, Problem, counted
+from lpcfg.serve.http.encoder import Encoded, encoded
 
 MEDIA_TYPE = "application/problem+json"
 _SHOWN = 60  # a message repeats at most this many characters of an input
@@ -129,14 +130,14 @@ def problem_of(error: LpcfgError, under: str = "") -> Problem:
             return problem("fault", _FAULT)
 
 
-def encoded(value: Problem) -> bytes:
-    """Encode the problem as JSON, without the members that do not apply."""
-    return json.dumps(value.model_dump(exclude_none=True), ensure_ascii=True).encode()
+def json_of(value: Problem) -> Encoded:
+    """Encode the problem, without the members that do not apply."""
+    return encoded(value.model_dump(exclude_none=True))
 
 
 def response(value: Problem, headers: Mapping[str, str] | None = None) -> Response:
     """Create the response for a problem."""
-    return Response(encoded(value), value.status, headers, media_type=MEDIA_TYPE)
+    return Response(json_of(value), value.status, headers, media_type=MEDIA_TYPE)
 
 
 def documented(*kinds: str) -> dict[int | str, dict[str, Any]]:

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from lpcfg.base.errors import SettingsError
-from lpcfg.serve.http.record import Record
+from lpcfg.serve.http.context import Context
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider
@@ -49,47 +49,47 @@ class Traces:
         return cls(provider)
 
     @contextmanager
-    def job(self, record: Record) -> Iterator[None]:
+    def job(self, context: Context) -> Iterator[None]:
         """Make the span of the work on a job, under that of the request that has left it."""
-        self.begin(record)
+        self.begin(context)
         try:
             yield
         finally:
-            self.finish(record, None)
+            self.finish(context, None)
 
-    def begin(self, record: Record) -> None:
+    def begin(self, context: Context) -> None:
         """Begin the span of a request, under the one that its traceparent names."""
-        api, context = self._api, None
-        if record.parent:
-            context = api.set_span_in_context(
+        api, above = self._api, None
+        if context.parent:
+            above = api.set_span_in_context(
                 api.NonRecordingSpan(
                     api.SpanContext(
-                        int(record.trace_id, 16),
-                        int(record.parent, 16),
+                        int(context.trace_id, 16),
+                        int(context.parent, 16),
                         is_remote=True,
-                        trace_flags=api.TraceFlags(int(record.flags, 16) & 1),
+                        trace_flags=api.TraceFlags(int(context.flags, 16) & 1),
                     )
                 )
             )
-        span = self._tracer.start_span(record.method, context, api.SpanKind.SERVER)
+        span = self._tracer.start_span(context.method, above, api.SpanKind.SERVER)
         of = span.get_span_context()
-        record.span, record.span_id = span, api.format_span_id(of.span_id)
-        record.trace_id, record.flags = api.format_trace_id(of.trace_id), f"{of.trace_flags:02x}"
+        context.span, context.span_id = span, api.format_span_id(of.span_id)
+        context.trace_id, context.flags = api.format_trace_id(of.trace_id), f"{of.trace_flags:02x}"
         if span.is_recording():
-            record.phases = []
+            context.phases = []
 
-    def finish(self, record: Record, status: int | None) -> None:
+    def finish(self, context: Context, status: int | None) -> None:
         """End the span of a request, with one below it for each phase. A job has no status."""
-        span = record.span
+        span = context.span
         if span is None:  # refused by the connection itself, which has taken no time
-            self.begin(record)
-            span = record.span
-        span.update_name(f"{record.method} {record.endpoint}")
-        span.set_attributes(_attributes(record, status))
+            self.begin(context)
+            span = context.span
+        span.update_name(f"{context.method} {context.endpoint}")
+        span.set_attributes(_attributes(context, status))
         if status is not None and status >= _FAULT:
             span.set_status(self._api.StatusCode.ERROR)
         inside = self._api.set_span_in_context(span)
-        for one in record.phases or ():
+        for one in context.phases or ():
             self._tracer.start_span(one.name, inside, start_time=one.start).end(one.end)
         span.end(time.time_ns())
 
@@ -100,17 +100,17 @@ class Traces:
         ending.join(_LAST)
 
 
-def _attributes(record: Record, status: int | None) -> dict[str, Any]:
+def _attributes(context: Context, status: int | None) -> dict[str, Any]:
     """Name what is known of a request as OpenTelemetry's conventions do, where they have a name."""
     known = {
-        "http.request.method": None if status is None else record.method,
-        "http.route": record.endpoint,
+        "http.request.method": None if status is None else context.method,
+        "http.route": context.endpoint,
         "http.response.status_code": status,
-        "client.address": record.address,
-        "lpcfg.request_id": record.request_id,
-        "lpcfg.key": record.key,
-        "lpcfg.model": record.model,
-        "lpcfg.sentences": record.sentences,
-        "lpcfg.tokens": record.tokens,
+        "client.address": context.address,
+        "lpcfg.request_id": context.request_id,
+        "lpcfg.key": context.key,
+        "lpcfg.model": context.model,
+        "lpcfg.sentences": context.sentences,
+        "lpcfg.tokens": context.tokens,
     }
     return {name: value for name, value in known.items() if value is not None}

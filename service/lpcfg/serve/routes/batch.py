@@ -9,16 +9,30 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cache
+from typing import Annotated, Any
 
+from fastapi import APIRouter, Depends
+from fastapi.exceptions import RequestValidationError
+from pydantic import ValidationError, create_model
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import StreamingResponse
+from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from lpcfg.base.errors import InputError, LpcfgError
-from lpcfg.serve.http.problems import Refused, problem_of
-from lpcfg.serve.http.record import connection_of, record_of
+from lpcfg.kinds.registry import AnyKind, all_kinds, kind_named
+from lpcfg.protocol.options import members_of
+from lpcfg.protocol.schemas import BatchLine, BatchParameters, DependencyBatchLine
+from lpcfg.serve.http.context import connection_of, context_of
+from lpcfg.serve.http.keys import BEARER
+from lpcfg.serve.http.problems import Refused, documented, problem_of
+from lpcfg.serve.http.requests import GuardedRoute, pieces
 from lpcfg.serve.routes.lines import AHEAD, Lines, checked
-from lpcfg.serve.state import Service, until_disconnect
+from lpcfg.serve.routes.tasks import Asked, check_bounds, located
+from lpcfg.serve.state import Service, TheService, caller_of, until_disconnect
+from lpcfg.settings import Settings
+
+router = APIRouter(route_class=GuardedRoute, dependencies=[Depends(BEARER)])
 
 _LOOK = 0.05
 """Seconds between looks at a connection: while its client is not read from, nothing else tells
@@ -48,7 +62,41 @@ ANSWERED = (
     "A line for each line, in order: what is wrong with one is its answer. The schema is that of a "
     "line."
 )
+_ONLY = {"/v1/dependencies/batch": "dependencies"}
+"""The paths that answer by models of one kind."""
 Answering = asyncio.Task[bytes]
+
+
+def kinds_of(path: str) -> list[AnyKind]:
+    """Return the kinds of models that answer the lines sent to a path."""
+    return [kind_named(_ONLY[path])] if path in _ONLY else all_kinds()
+
+
+@cache
+def parameters_of(kind: AnyKind, settings: Settings) -> Any:
+    """Return the parameters of a batch for models of a kind: the model and the kind's options."""
+    members = members_of(kind.options, lambda setting: getattr(settings, setting))
+    return create_model("Parameters", __base__=BatchParameters, **members)
+
+
+async def read_query(request: Request, service: TheService) -> Asked:
+    """Read from the query which model is to answer lines, and under which options."""
+    given, only = dict(request.query_params), _ONLY.get(request.url.path)
+    with located("#query"):
+        kind = None if only is None else kind_named(only)
+        model = service.models.named(given.get("model") or None, kind)
+        try:
+            read = parameters_of(model.kind, service.settings).model_validate(given)
+        except ValidationError as error:
+            faults = [{**one, "loc": ("query", *one["loc"])} for one in error.errors()]
+            raise RequestValidationError(faults) from None
+        options = model.kind.options.of(read.model_dump(exclude={"model"}))
+        check_bounds(options, service.settings)
+    return Asked(model, options)
+
+
+InQuery = Annotated[Asked, Depends(read_query)]
+"""What the query of a batch or a job asks for."""
 
 
 @dataclass(frozen=True)
@@ -85,13 +133,13 @@ class Batch:
     under_way: set[Answering] = field(default_factory=set)
 
     def __post_init__(self) -> None:
-        client = record_of(self.request.scope).client
+        client = context_of(self.request.scope).client
         self.service.admission.check_batch(client)
         self.service.admission.enter_batch(client)
 
     def leave(self) -> None:
         """Count this batch as ended."""
-        self.service.admission.leave_batch(record_of(self.request.scope).client)
+        self.service.admission.leave_batch(context_of(self.request.scope).client)
 
     async def answers(self) -> AsyncIterator[bytes]:
         """Yield one answer for each line of the request's body, in order, as soon as it is done."""
@@ -226,3 +274,31 @@ def _slow(seconds: float) -> Refused:
 def _is_late(service: Service) -> bool:
     """Return True if a line comes so late after the order to end that it is not begun any more."""
     return service.remaining() < service.settings.timeout_seconds / 2
+
+
+# Endpoints ----------------------------------------------------------------------------------------
+
+
+async def batch(request: Request, service: TheService, asked: InQuery) -> Response:
+    """Answer each line of the body with a sentence or a problem, in order, as soon as it is done.
+
+    Any model that is served may answer; options are those of its kind. Memory stays bounded for a
+    batch of any length: the service reads on only as fast as its answers are read.
+    """
+    lines = Lines(service, asked, caller_of(request), request.url.path)
+    return LinesResponse(Batch(service, request, pieces(request), lines))
+
+
+for _path, _line in {"/v1/batch": BatchLine, "/v1/dependencies/batch": DependencyBatchLine}.items():
+    router.post(
+        _path,
+        response_class=LinesResponse,
+        responses={
+            200: {"description": ANSWERED, "model": _line},
+            **documented(
+                *("content", "limit", "media-type", "key", "overload", "starting", "not-found")
+            ),
+        },
+        openapi_extra=LINES,
+        summary="Answer line by line",
+    )(batch)

@@ -9,8 +9,10 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from lpcfg.kinds.registry import all_kinds
 from lpcfg.protocol.schemas import InferRequest
 from lpcfg.serve.http.problems import MEDIA_TYPE
+from lpcfg.serve.routes.batch import kinds_of, parameters_of
 from lpcfg.settings import Settings
 
 Json = dict[str, Any]
@@ -25,6 +27,8 @@ def described(api: Json, settings: Settings) -> Json:
         file = settings.admin_keys_file if path == _RELOAD else settings.api_keys_file
         if file is None:
             operation.pop("security", None)
+        if "application/x-ndjson" in operation.get("requestBody", {}).get("content", {}):
+            operation.setdefault("parameters", []).extend(_query(path, settings))
         for parameter in operation.get("parameters", ()):
             if parameter["in"] == "path":  # never null, even if the endpoint has a shorter path too
                 parameter["schema"] = parameter["schema"].get("anyOf", [parameter["schema"]])[0]
@@ -42,10 +46,27 @@ def described(api: Json, settings: Settings) -> Json:
         if name.endswith(("Request", "Input")):
             _limit(schema["properties"], settings)
             _choose(schema)
+    names = [kind.schema().__name__ for kind in all_kinds()]
+    schemas["BatchLine"]["properties"]["sentence"]["anyOf"] = [
+        *({"$ref": f"#/components/schemas/{name}"} for name in names),
+        {"type": "null"},
+    ]
     schemas["MarginalsRequest"]["properties"]["sentences"]["anyOf"][0].update(
         minItems=1, maxItems=1
     )
     return api
+
+
+def _query(path: str, settings: Settings) -> Iterator[Json]:
+    """Describe the query of a batch: the options of all kinds of models that may answer it."""
+    seen: dict[str, Json] = {}
+    for kind in kinds_of(path):
+        for name, schema in parameters_of(kind, settings).model_json_schema()["properties"].items():
+            if name not in seen:
+                seen[name] = {"name": name, "in": "query", "required": False, "schema": schema}
+                yield seen[name]
+            elif schema != (other := seen[name]["schema"]):
+                seen[name]["schema"] = {"anyOf": [other, schema]}
 
 
 def _schemas_of(model: type[BaseModel]) -> Json:
@@ -61,7 +82,7 @@ def _operations(api: Json) -> Iterator[tuple[str, Json]]:
 
 
 def _limit(members: Json, settings: Settings) -> None:
-    """Say the limits of a request's lists and numbers."""
+    """Say the limits of a request's lists."""
     lists = {
         "sentences": settings.max_sentences,
         "trees": settings.max_sentences,
@@ -73,8 +94,6 @@ def _limit(members: Json, settings: Settings) -> None:
         for one in schema.get("anyOf", [schema]):
             if one.get("type") == "array" and member in lists:
                 one["maxItems"] = lists[member]
-            if one.get("type") == "integer" and member == "k":
-                one["maximum"] = settings.max_parses
 
 
 def _choose(schema: Json) -> None:

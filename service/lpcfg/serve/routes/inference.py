@@ -1,42 +1,41 @@
-"""Parsing by the Open Inference Protocol, version 2, as Triton, KServe and their clients speak it.
+"""Answers by the Open Inference Protocol, version 2, as Triton, KServe and their clients speak it.
 
-A model takes a tensor `text` of sentences and answers with `tree`, their best trees in brackets
-(empty where there is none), and `answer`, the JSON that /v1/parse gives for each. Strings may come
-in Triton's binary form; answers are JSON, which its clients read as well.
+A model of any kind takes a tensor `text` of sentences and gives `answer`, the JSON that the
+endpoint of its kind gives for each; constituency models give `tree` as well, the best trees in
+brackets (empty where there is none). Strings may come in Triton's binary form; answers are JSON,
+which its clients read as well.
 """
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import version as installed
 from typing import Any
 
+import pydantic_core
 from fastapi import APIRouter, Depends
 from pydantic import ValidationError
 from starlette.requests import Request
 from starlette.responses import Response
 
 from lpcfg.base.errors import InputError
-from lpcfg.kinds.constituency.options import ParseOptions
+from lpcfg.kinds.registry import AnyKind, AnyLoaded
 from lpcfg.protocol.schemas import (
     InferRequest,
     InferResponse,
     ModelReady,
-    OneTensor,
     ServerMetadata,
     TensorMetadata,
     TensorModel,
 )
-from lpcfg.serve.http.bodies import GuardedRoute, JsonRequest, decoded, read_json
+from lpcfg.serve.http.encoder import encoded
 from lpcfg.serve.http.keys import BEARER
 from lpcfg.serve.http.problems import InvalidError, documented, problem_of_validation
+from lpcfg.serve.http.requests import GuardedRoute, body_of, decoded, read_json
 from lpcfg.serve.routes import inputs
-from lpcfg.serve.routes.compute import admit_sentences
-from lpcfg.serve.routes.tasks import Answer, limited, parse_task
+from lpcfg.serve.routes.tasks import Answer, Asked, answered
 from lpcfg.serve.scheduling.work import Task
-from lpcfg.serve.served import Served
-from lpcfg.serve.state import TheService, asker_of
+from lpcfg.serve.state import Service, TheService
 from lpcfg.settings import Settings
 
 INFER = "/v2/models/{name}/infer"
@@ -44,7 +43,7 @@ _JSON_LENGTH = "inference-header-content-length"
 _SIZE = 4  # bytes of the length before a string
 _BYTES = "BYTES"
 _TEXT = TensorMetadata(name="text", datatype=_BYTES, shape=[-1])
-_OUTPUTS = [TensorMetadata(name=name, datatype=_BYTES, shape=[-1]) for name in ("tree", "answer")]
+_ANSWER = "answer"
 
 router = APIRouter()
 guarded = APIRouter(route_class=GuardedRoute, dependencies=[Depends(BEARER)])
@@ -70,14 +69,20 @@ async def server() -> ServerMetadata:
 )
 async def metadata(name: str, service: TheService, version: str | None = None) -> TensorModel:
     """Return the names, types and shapes of the tensors of a model."""
-    served = _served(service, name, version)
+    model = _named(service, name, version)
     return TensorModel(
-        name=served.reference.name,
-        versions=[str(served.reference.version)],
+        name=model.reference.name,
+        versions=[str(model.reference.version)],
         platform="lpcfg",
         inputs=[_TEXT],
-        outputs=_OUTPUTS,
+        outputs=[
+            TensorMetadata(name=one, datatype=_BYTES, shape=[-1]) for one in _outputs(model.kind)
+        ],
     )
+
+
+def _outputs(kind: AnyKind) -> list[str]:
+    return [*kind.tensors, _ANSWER]
 
 
 @router.get(
@@ -87,7 +92,7 @@ async def metadata(name: str, service: TheService, version: str | None = None) -
 )
 async def version_ready(name: str, version: str, service: TheService) -> ModelReady:
     """Answer 200 once this version is verified and warm."""
-    return ModelReady(name=_served(service, name, version).reference.name, ready=True)
+    return ModelReady(name=_named(service, name, version).reference.name, ready=True)
 
 
 _INFERRING: dict[str, Any] = {
@@ -107,52 +112,47 @@ _INFERRING: dict[str, Any] = {
 }
 
 
-@guarded.post(INFER, summary="Parse a tensor of sentences", **_INFERRING)
+@guarded.post(INFER, summary="Answer a tensor of sentences", **_INFERRING)
 @guarded.post(
     "/v2/models/{name}/versions/{version}/infer",
-    summary="Parse a tensor of sentences by a version",
+    summary="Answer a tensor of sentences by a version",
     **_INFERRING,
 )
 async def infer(
     name: str, request: Request, service: TheService, version: str | None = None
 ) -> Response:
-    """Parse each string of the tensor `text` as one sentence."""
+    """Answer each string of the tensor `text` as one sentence."""
     settings, stop = service.settings, service.stop()
-    served = _served(service, name, version)
-    body = await JsonRequest(request.scope, request.receive).limited()
-    read = partial(_read, json_length=request.headers.get(_JSON_LENGTH))
-    asked = await decoded(body, read, service)
-    admit_sentences(service, request, None, asked.texts)
+    model = _named(service, name, version)
+    read = partial(_read, json_length=request.headers.get(_JSON_LENGTH), kind=model.kind)
+    given = await decoded(await body_of(request), read, service)
+    asked = Asked(model, model.kind.options())
+    inputs.admit(service, request, None, given.texts)
 
-    def prepare() -> list[Task[Answer]]:
-        sentences = inputs.sentences_of(None, asked.texts, settings, stop)
-        options = ParseOptions(k=1)
-        tasks = (
-            parse_task(service.cache, served, one, options, stop, f"/inputs/0/data/{number}")
-            for number, one in enumerate(sentences)
-        )
-        return limited(tasks, settings)
+    def tasks() -> Iterator[Task[Answer]]:
+        found = inputs.sentences_of(None, given.texts, model.segmenter, settings, stop)
+        for number, one in enumerate(found):
+            yield asked.task(service.cache, one, stop, f"/inputs/0/data/{number}")
 
-    estimate = inputs.estimate(None, asked.texts, settings)
-    answers = await service.compute(request, prepare, estimate, stop)
-    service.done(asker_of(request), INFER, served.version, [one.tokens for one in answers])
-    return Response(_written(served, asked, answers), media_type="application/json")
+    estimate = inputs.estimate(None, given.texts, settings)
+    answers = await answered(service, request, INFER, model, tasks, estimate, stop)
+    return Response(_written(model, given, answers), media_type="application/json")
 
 
-def _served(service: TheService, name: str, version: str | None) -> Served:
+def _named(service: Service, name: str, version: str | None) -> AnyLoaded:
     return service.models.at(name if version is None else f"{name}@{version}")
 
 
 @dataclass(frozen=True)
-class _Asked:
+class _Given:
     """The sentences of a request, and the outputs that it names."""
 
     id: str | None
     texts: list[str]
-    outputs: list[str] | None
+    outputs: list[str]
 
 
-def _read(body: bytes, settings: Settings, *, json_length: str | None) -> _Asked:
+def _read(body: bytes, settings: Settings, *, json_length: str | None, kind: AnyKind) -> _Given:
     """Read a request, whose strings may follow its JSON."""
     length = len(body)
     if json_length is not None:
@@ -174,8 +174,15 @@ def _read(body: bytes, settings: Settings, *, json_length: str | None) -> _Asked
             pointer="/inputs",
         )
     texts = list(_strings(body[length:])) if given.data is None else _flat(given.data)
-    outputs = None if asked.outputs is None else [one.name for one in asked.outputs]
-    return _Asked(asked.id, texts, outputs)
+    known = _outputs(kind)
+    outputs = [one.name for one in asked.outputs or ()] or known
+    for name in outputs:
+        if name not in known:
+            raise InputError(
+                f"expected outputs among {', '.join(known)}, got {name!r}: name one of them",
+                pointer="/outputs",
+            )
+    return _Given(asked.id, texts, outputs)
 
 
 def _in_body(error: ValidationError) -> list[dict[str, Any]]:
@@ -219,29 +226,19 @@ def _strings(data: bytes) -> Iterator[str]:
             ) from None
 
 
-def _written(served: Served, asked: _Asked, answers: list[Answer]) -> bytes:
-    trees = []
-    for one in answers:
-        parses = json.loads(one.body)["parses"]
-        trees.append(parses[0]["tree"] if parses else "")
-    data = {"tree": trees, "answer": [one.body.decode() for one in answers]}
-    wanted = asked.outputs or list(data)
-    for name in wanted:
-        if name not in data:
-            raise InputError(
-                f"expected outputs among {', '.join(data)}, got {name!r}: name one of them",
-                pointer="/outputs",
-            )
-    return (
-        InferResponse(
-            model_name=served.reference.name,
-            model_version=str(served.reference.version),
-            id=asked.id,
-            outputs=[
-                OneTensor(name=name, datatype=_BYTES, shape=[len(answers)], data=data[name])
-                for name in wanted
-            ],
-        )
-        .model_dump_json(exclude_none=True)
-        .encode()
-    )
+def _written(model: AnyLoaded, given: _Given, answers: list[Answer]) -> bytes:
+    def tensor(name: str) -> dict[str, Any]:
+        if name == _ANSWER:
+            data = [one.body.decode() for one in answers]
+        else:
+            values = map(pydantic_core.from_json, (one.body for one in answers))
+            data = [model.kind.tensor(name, one) for one in values]
+        return {"name": name, "datatype": _BYTES, "shape": [len(data)], "data": data}
+
+    told = {
+        "model_name": model.reference.name,
+        "model_version": str(model.reference.version),
+        **({} if given.id is None else {"id": given.id}),
+        "outputs": [tensor(name) for name in given.outputs],
+    }
+    return encoded(told)

@@ -1,21 +1,17 @@
 """Turn requests into sentences and trees, within the limits. This runs on the parsing threads."""
 
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 
 import numpy as np
+from starlette.requests import Request
 
 from lpcfg.base.cancel import Stop
 from lpcfg.base.errors import InputError, LimitError
-from lpcfg.kinds.sentences import (
-    ENGLISH,
-    Constraint,
-    Sentence,
-    sentence_from_tokens,
-)
+from lpcfg.kinds.sentences import Constraint, Segmenter, Sentence, sentence_from_tokens
 from lpcfg.protocol.schemas import TokensInput, counted
-from lpcfg.serve.http.limits import check_count, check_length
+from lpcfg.serve.http.requests import check_count, check_length
 from lpcfg.serve.scheduling.admission import cost, cost_of_text, cost_of_tokens, tokens_of_text
+from lpcfg.serve.state import Service, caller_of
 from lpcfg.settings import Settings
 from lpcfg.trees.brackets import parse_tree
 from lpcfg.trees.normalize import normalize
@@ -25,16 +21,21 @@ AnyInput = str | TokensInput
 
 
 def sentences_of(
-    text: str | None, given: Sequence[AnyInput] | None, settings: Settings, stop: Stop
+    text: str | None,
+    given: Sequence[AnyInput] | None,
+    segmenter: Segmenter,
+    settings: Settings,
+    stop: Stop,
 ) -> list[Sentence]:
     """Return the sentences of a request: those found in its text, or those it lists."""
     if given is not None:
         return [
-            sentence_of(one, settings, f"/sentences/{number}") for number, one in enumerate(given)
+            sentence_of(one, segmenter, settings, f"/sentences/{number}")
+            for number, one in enumerate(given)
         ]
     found = []
     # Sentence by sentence: the first that is too long, or too many, ends it, and so does `stop`.
-    for one in ENGLISH.sentences(text or ""):
+    for one in segmenter.sentences(text or ""):
         stop.check()
         found.append(one)
         check_count("sentences", len(found), settings.max_sentences, "/text")
@@ -42,11 +43,13 @@ def sentences_of(
     return found
 
 
-def sentence_of(given: AnyInput, settings: Settings, pointer: str) -> Sentence:
+def sentence_of(
+    given: AnyInput, segmenter: Segmenter, settings: Settings, pointer: str
+) -> Sentence:
     """Build one sentence, given as text or as tokens."""
     if isinstance(given, str):
         # Enough of them to say how many there are, but not 200,000 of a megabyte.
-        sentence = ENGLISH.sentence(given, 10 * settings.max_tokens)
+        sentence = segmenter.sentence(given, 10 * settings.max_tokens)
         check_length(len(sentence.tokens), settings, pointer)
         return sentence
     check_length(len(given.tokens), settings, f"{pointer}/tokens")
@@ -61,16 +64,6 @@ def sentence_of(given: AnyInput, settings: Settings, pointer: str) -> Sentence:
         Constraint(one.start, one.end, one.label, one.forbid) for one in given.constraints
     ]
     return sentence_from_tokens(given.tokens, given.tags, constraints, given.id)
-
-
-def check_tags(sentence: Sentence, known: Collection[str]) -> None:
-    """Raise InputError for a tag that the model does not have."""
-    for number, tag in enumerate(sentence.tags or ()):
-        if tag is not None and tag not in known:
-            raise InputError(
-                f"expected null or a tag of the model's, got {tag!r}: use one of {' '.join(known)}",
-                pointer=f"/tags/{number}",
-            )
 
 
 def tree_of(text: str, settings: Settings, pointer: str) -> Tree:
@@ -111,22 +104,26 @@ def _depth(text: str) -> int:
     return int(steps.cumsum().max(initial=0))
 
 
-# Estimated cost, before anything is read ----------------------------------------------------------
+# Estimates, before anything is read ---------------------------------------------------------------
+
+
+def admit(
+    service: Service, request: Request, text: str | None, given: Sequence[AnyInput] | None
+) -> None:
+    """Raise if there are too many sentences, or more tokens than are left in the key's quota."""
+    check_count("sentences", len(given or ()), service.settings.max_sentences, "/sentences")
+    service.charge(caller_of(request), tokens_in(text, given))
 
 
 def estimate(text: str | None, given: Sequence[AnyInput] | None, settings: Settings) -> float:
     """Estimate the seconds a request takes. Raw text is counted as sentences of 25 words."""
     if given is None:
         return cost(25) * (1 + len(text or "") / 125)
-    return sum(_estimates(given, settings.max_tokens))
-
-
-def _estimates(given: Sequence[AnyInput], longest: int) -> Iterator[float]:
-    for one in given:
-        if isinstance(one, str):
-            yield cost_of_text(one, longest)
-        else:
-            yield cost_of_tokens(one.tokens)
+    longest = settings.max_tokens
+    return sum(
+        cost_of_text(one, longest) if isinstance(one, str) else cost_of_tokens(one.tokens)
+        for one in given
+    )
 
 
 def tokens_in(text: str | None, given: Sequence[AnyInput] | None) -> int:
@@ -136,8 +133,3 @@ def tokens_in(text: str | None, given: Sequence[AnyInput] | None) -> int:
     return sum(
         tokens_of_text(one) if isinstance(one, str) else max(len(one.tokens), 1) for one in given
     )
-
-
-def without_id(sentence: Sentence) -> Sentence:
-    """Return the sentence without its id, as the cache stores it."""
-    return sentence if sentence.id is None else replace(sentence, id=None)

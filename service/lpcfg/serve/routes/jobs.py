@@ -12,16 +12,14 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import Response, StreamingResponse
 
 from lpcfg.base.errors import Stopped
-from lpcfg.protocol.schemas import BatchLine, BatchParameters, JobAnswer
-from lpcfg.serve.http.bodies import GuardedRoute, pieces
+from lpcfg.protocol.schemas import BatchLine, JobAnswer
+from lpcfg.serve.http.context import context_of
 from lpcfg.serve.http.keys import BEARER
 from lpcfg.serve.http.problems import Refused, documented
-from lpcfg.serve.http.record import record_of
+from lpcfg.serve.http.requests import GuardedRoute, pieces
 from lpcfg.serve.jobs import Draft, Facts, Job, Jobs, Progress, new_id
-from lpcfg.serve.routes.batch import LINES
-from lpcfg.serve.routes.compute import check_parses
-from lpcfg.serve.routes.tasks import located
-from lpcfg.serve.state import JOBS, Asker, Service, TheService, asker_of
+from lpcfg.serve.routes.batch import LINES, InQuery
+from lpcfg.serve.state import JOBS, Caller, Service, TheService, caller_of
 
 _AGAIN = 60.0  # seconds after which a job may be offered again to a full disk
 _BLOCK = 1 << 18  # bytes of a body or of answers that are written or read at once
@@ -45,7 +43,7 @@ async def begin(
     request: Request,
     response: Response,
     service: TheService,
-    asked: Annotated[BatchParameters, Query()],
+    asked: InQuery,
     idempotency_key: Annotated[
         str | None,
         Header(description="sent again, it names the same job", max_length=256, min_length=1),
@@ -56,24 +54,21 @@ async def begin(
     Once this is answered, the job survives a restart of the service. A used-up quota is waited for.
     """
     jobs = _jobs(service)
-    with located("#query"):
-        check_parses(asked.k, service.settings)
-        service.models.named(asked.model)
-    asker = asker_of(request)
-    jobs.check(asker.record.client)
-    name = new_id(asker.record.client, idempotency_key)
+    caller = caller_of(request)
+    jobs.check(caller.context.client)
+    name = new_id(caller.context.client, idempotency_key)
     draft = jobs.draft()
     try:
         await asyncio.to_thread(draft.open)
         await _receive(request, draft, service.settings.job_bytes)
         facts = Facts(
             name,
-            asker.record.client,
-            asker.record.key,
+            caller.context.client,
+            caller.context.key,
             time.time(),
             draft.lines,
-            asked.model_dump(),
-            asker.record.traceparent(),
+            {"model": request.query_params.get("model"), **asked.options.as_json()},
+            caller.context.traceparent(),
         )
         job = await asyncio.to_thread(draft.finish, facts, jobs.home)
     except OSError as error:
@@ -103,16 +98,18 @@ async def _receive(request: Request, draft: Draft, most: int) -> None:
     await asyncio.to_thread(draft.write, bytes(kept))
 
 
-async def asker(request: Request, service: TheService) -> Asker:
+async def known_caller(request: Request, service: TheService) -> Caller:
     """Return who asks about a job, whose key must be known if keys are asked for."""
     key = None if service.keys is None else service.keys.owner(request.headers)
-    return Asker(record_of(request.scope), key)
+    return Caller(context_of(request.scope), key)
 
 
-async def the_job(id: str, service: TheService, asking: Annotated[Asker, Depends(asker)]) -> Job:
-    """Return the job with the id in the path, if it is the asker's."""
+async def the_job(
+    id: str, service: TheService, caller: Annotated[Caller, Depends(known_caller)]
+) -> Job:
+    """Return the job with the id in the path, if it is the caller's."""
     found = await asyncio.to_thread(_jobs(service).find, id)
-    name = None if asking.key is None else asking.key.name
+    name = None if caller.key is None else caller.key.name
     if found is None or found.facts.key != name:
         raise Refused("not-found", "expected the id of a job that is kept, got another: correct it")
     return found

@@ -1,31 +1,27 @@
 """Answer lines, each a sentence as JSON, with a sentence or a problem: for batches and jobs."""
 
 import asyncio
-import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from lpcfg.base.cancel import Stop
 from lpcfg.base.errors import InputError, LimitError, LpcfgError
-from lpcfg.kinds.sentences import Sentence
 from lpcfg.protocol.schemas import Problem, SentenceInput
-from lpcfg.serve.http.bodies import decoded, read_json
-from lpcfg.serve.http.limits import check_sentence
-from lpcfg.serve.http.problems import Refused, problem_of, problem_of_validation
+from lpcfg.serve.http.encoder import encoded
+from lpcfg.serve.http.problems import Refused, json_of, problem_of, problem_of_validation
+from lpcfg.serve.http.requests import check_sentence, decoded, read_json
 from lpcfg.serve.routes import inputs
-from lpcfg.serve.routes.tasks import Answer, encoded
-from lpcfg.serve.scheduling.admission import Lane
+from lpcfg.serve.routes.tasks import Answer, Asked
+from lpcfg.serve.scheduling.admission import Priority
 from lpcfg.serve.scheduling.work import Task
-from lpcfg.serve.state import Asker, Service
+from lpcfg.serve.served import version_of
+from lpcfg.serve.state import Caller, Service
 
 AHEAD = 4
 """Lines in progress per thread: enough that no thread waits for the network."""
 _INPUT: TypeAdapter[inputs.AnyInput] = TypeAdapter(SentenceInput)
-MakeTask = Callable[[Sentence, Stop], Task[Answer]]
-"""Make the task that answers one sentence."""
 _SOON = 1.0  # seconds between looks at a quota, at most
 
 
@@ -34,9 +30,8 @@ class Lines:
     """Answers lines by one version of one model."""
 
     service: Service
-    version: Mapping[str, Any]
-    task_of: MakeTask
-    asker: Asker
+    asked: Asked
+    caller: Caller
     endpoint: str
     patient: bool = False
     """True: a used-up quota is waited for. False: it is a problem."""
@@ -50,19 +45,21 @@ class Lines:
         except ValidationError as error:
             faults = [_under_line(dict(one)) for one in error.errors()]
             return self.refused([number], problem_of_validation(faults))
-        told = {"line": number, "model": self.version}
-        return json.dumps(told)[:-1].encode() + b', "sentence": ' + sentence + b"}\n"
+        return self._written(number, "sentence", sentence)
 
     def refused(self, numbers: Iterable[int], fault: Problem) -> bytes:
         """Write the answers to lines that all have the same problem."""
-        told = {"model": self.version, "problem": fault.model_dump(exclude_none=True)}
-        after = encoded(told)[1:] + b"\n"
-        return b"".join(b'{"line":%d,' % one + after for one in numbers)
+        told = json_of(fault)
+        return b"".join(self._written(number, "problem", told) for number in numbers)
+
+    def _written(self, number: int, member: str, value: bytes) -> bytes:
+        told = {"line": number, "model": version_of(self.asked.model), member: value}
+        return encoded(told) + b"\n"
 
     async def _sentence(self, line: bytes | LpcfgError) -> bytes:
         if isinstance(line, LpcfgError):
             raise line
-        service, settings = self.service, self.service.settings
+        service, settings, model = self.service, self.service.settings, self.asked.model
         value = await decoded(line, read_json, service)
         check_sentence(value, settings, "")
         given = _INPUT.validate_python(value)
@@ -71,19 +68,21 @@ class Lines:
         stop = service.stop()
 
         def prepare() -> list[Task[Answer]]:
-            sentence = inputs.sentence_of(given, settings, "")
-            return [self.task_of(sentence, stop)]
+            sentence = inputs.sentence_of(given, model.segmenter, settings, "")
+            return [self.asked.task(service.cache, sentence, stop, "")]
 
         estimate = inputs.estimate(None, [given], settings)
-        [answer] = await service.answers(prepare, Lane.BATCH, self.asker.record, estimate, stop)
+        [answer] = await service.answers(
+            prepare, Priority.BATCH, self.caller.context, estimate, stop
+        )
         lengths = [answer.tokens]
-        service.done(self.asker, self.endpoint, self.version, lengths, expected)
+        service.done(self.caller, self.endpoint, model.reference.hash, lengths, expected)
         return answer.body
 
     async def _charge(self, tokens: int) -> None:
         while True:
             try:
-                self.service.charge(self.asker, tokens)
+                self.service.charge(self.caller, tokens)
             except Refused as error:
                 if not self.patient:
                     raise

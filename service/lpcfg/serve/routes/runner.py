@@ -14,19 +14,16 @@ from contextlib import nullcontext, suppress
 from dataclasses import replace
 from io import BufferedRandom, BufferedReader
 
+import pydantic_core
 import structlog
 
-from lpcfg.base.cancel import Stop
 from lpcfg.base.errors import InputError, LpcfgError
-from lpcfg.kinds.constituency.options import ParseOptions
-from lpcfg.kinds.sentences import Sentence
+from lpcfg.serve.http.context import Context
 from lpcfg.serve.http.keys import Key
-from lpcfg.serve.http.record import Record
 from lpcfg.serve.jobs import LINES, Job, Jobs, Progress
 from lpcfg.serve.routes.lines import AHEAD, Lines, checked
-from lpcfg.serve.routes.tasks import Answer, parse_task
-from lpcfg.serve.scheduling.work import Task
-from lpcfg.serve.state import JOBS, Asker, Service
+from lpcfg.serve.routes.tasks import Asked
+from lpcfg.serve.state import JOBS, Caller, Service
 
 AT_ONCE = 2
 """Jobs that a process works on at once; clients take turns."""
@@ -105,7 +102,7 @@ class Runner:
             traces = self._service.traces
             with job.locked() as ours:
                 if ours:
-                    with nullcontext() if traces is None else traces.job(lines.asker.record):
+                    with nullcontext() if traces is None else traces.job(lines.caller.context):
                         await self._answer(job, lines)
         except (LpcfgError, OSError) as error:
             if not job.folder.exists():  # it was deleted
@@ -115,18 +112,13 @@ class Runner:
             self._later[job.facts.id] = time.monotonic() + _SWEEP
 
     def _lines(self, job: Job) -> Lines:
-        asked, name = dict(job.facts.options), job.facts.key
-        served = self._service.models.named(asked.pop("model"))
+        options, name = dict(job.facts.options), job.facts.key
+        model = self._service.models.named(options.pop("model"))
         key = None if self._service.keys is None else self._key(name)
-        record = Record.of("JOB", [(b"traceparent", job.facts.trace.encode())])
-        record.client, record.key, record.endpoint = job.facts.client, name, JOBS
-        options = ParseOptions(**asked)
-
-        def task_of(sentence: Sentence, stop: Stop) -> Task[Answer]:
-            return parse_task(self._service.cache, served, sentence, options, stop, "")
-
-        asker = Asker(record, key)
-        return Lines(self._service, served.version, task_of, asker, JOBS, patient=True)
+        context = Context.of("JOB", [(b"traceparent", job.facts.trace.encode())])
+        context.client, context.key, context.endpoint = job.facts.client, name, JOBS
+        asked = Asked(model, model.kind.options.of(options))
+        return Lines(self._service, asked, Caller(context, key), JOBS, patient=True)
 
     def _key(self, name: str | None) -> Key:
         for key in self._service.keys or ():
@@ -151,15 +143,15 @@ class Runner:
                 progress = await asyncio.to_thread(_write, answers, job, found, progress)
                 number += len(piece)
         job.save(replace(progress, done=True))
-        record = lines.asker.record
+        context = lines.caller.context
         _log.info(
             "job",
             job=job.facts.id,
             key=job.facts.key,
-            model=lines.version["hash"],
+            model=lines.asked.model.reference.hash,
             lines=job.facts.lines,
-            sentences=record.sentences,
-            tokens=record.tokens,
+            sentences=context.sentences,
+            tokens=context.tokens,
             seconds=round(time.monotonic() - began, 3),
         )
 
@@ -190,11 +182,8 @@ def _resume(answers: BufferedRandom, job: Job, given: BufferedReader) -> Progres
 
 
 def _is_problem(answer: bytes) -> bool:
-    """Tell a problem from a sentence by the member that `Lines` writes behind the model."""
-    return b'"sentence": ' not in answer[:_HEAD]
-
-
-_HEAD = 512  # bytes in which line and model are told
+    """Tell a problem from a sentence."""
+    return "problem" in pydantic_core.from_json(answer)
 
 
 def _read(given: BufferedReader, number: int, longest: int) -> Piece:

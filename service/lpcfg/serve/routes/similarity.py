@@ -1,20 +1,17 @@
 """The endpoint for the similarity of sentences. It exists if a measure is configured."""
 
-import json
-
 from fastapi import APIRouter, Depends, Request
 from starlette.responses import Response
 
 from lpcfg.protocol.schemas import PairInput, SimilarityRequest, SimilarityResponse
-from lpcfg.serve.http.bodies import GuardedRoute
+from lpcfg.serve.http.encoder import Encoded, encoded
 from lpcfg.serve.http.keys import BEARER
-from lpcfg.serve.http.limits import check_count, check_length
 from lpcfg.serve.http.problems import Refused, documented
-from lpcfg.serve.routes.tasks import encoded
+from lpcfg.serve.http.requests import GuardedRoute, check_count, check_length
 from lpcfg.serve.scheduling.admission import tokens_of_text
 from lpcfg.serve.scheduling.phases import phase
 from lpcfg.serve.scheduling.work import Task
-from lpcfg.serve.state import TheService, asker_of
+from lpcfg.serve.state import TheService, caller_of
 from lpcfg.settings import Settings
 from lpcfg.text.tokenize import tokenize
 from lpcfg.words.similarity import Similarity, comparison
@@ -23,7 +20,7 @@ router = APIRouter(prefix="/v1", route_class=GuardedRoute, dependencies=[Depends
 # Seconds for one pair: overhead and per character, measured on pairs of 15 and 42 tokens (0.5 and
 # 1.2 ms), in the unit of scheduling.admission.
 _EACH, _LINEAR = 1e-4, 6e-6
-_Compared = tuple[bytes, list[int]]
+_Compared = tuple[Encoded, list[int]]
 """The answer to a pair, and how many tokens its sentences have."""
 
 
@@ -50,7 +47,7 @@ async def similarity(body: SimilarityRequest, request: Request, service: TheServ
         )
     check_count("pairs", len(body.pairs), settings.max_sentences, "/pairs")
     service.charge(
-        asker_of(request),
+        caller_of(request),
         sum(tokens_of_text(one) for pair in body.pairs for one in (pair.first, pair.second)),
     )
 
@@ -65,10 +62,9 @@ async def similarity(body: SimilarityRequest, request: Request, service: TheServ
 
     answers = await service.compute(request, prepare, sum(map(_cost, body.pairs)), stop)
     lengths = [length for _, both in answers for length in both]
-    service.done(asker_of(request), "/v1/similarity", None, lengths)
-    members = b'"scale":' + json.dumps(measure.scale).encode() + b',"pairs":['
-    parts = b",".join(told for told, _ in answers)
-    return Response(b"{" + members + parts + b"]}", media_type="application/json")
+    service.done(caller_of(request), "/v1/similarity", None, lengths)
+    told = {"scale": measure.scale, "pairs": [pair for pair, _ in answers]}
+    return Response(encoded(told), media_type="application/json")
 
 
 def _cost(pair: PairInput) -> float:

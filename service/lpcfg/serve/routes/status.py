@@ -45,24 +45,27 @@ router = APIRouter()
     "/v1/models",
     dependencies=[Depends(BEARER), Depends(require_key)],
     responses=documented("key", "starting"),
+    response_model_exclude_unset=True,
     summary="The models that are served",
 )
 async def models(service: TheService) -> Models:
-    """List every model with its version and its labels, once all are ready."""
+    """List every model with its kind, its version and its labels, once all are ready."""
     if not service.models.ready:
         raise starting()
-    return Models(models=[ModelFacts(**one.facts.model_dump()) for one in service.models])
+    told = map(service.models.described, service.models)
+    return Models(models=[ModelFacts(**one.model_dump(exclude={"facts"})) for one in told])
 
 
 @router.get(
     "/v1/models/{name}",
     dependencies=[Depends(BEARER), Depends(require_key)],
     responses=documented("key", "not-found", "starting"),
+    response_model_exclude_unset=True,
     summary="One model that is served",
 )
 async def model(name: str, service: TheService) -> ModelDetails:
     """Return the model of this name, with the facts of its training."""
-    return service.models.at(name).facts
+    return service.models.described(service.models.at(name))
 
 
 @router.post(
@@ -77,10 +80,10 @@ async def reload(
     """Load, verify and warm a version of a model, then replace the old one in one step.
 
     Without `version`, that is the newest one, unless the service was started with, or reloaded to,
-    a version by its number: this one stays until `version` names another, or `newest`. The
-    dependency model is reloaded in the same way. Only administrators may do this. Reloads wait for
-    one another. Requests in progress are answered by the version they began with. If the version
-    cannot be used, it is refused with the reason and the old one keeps answering.
+    a version by its number: this one stays until `version` names another, or `newest`. Only
+    administrators may do this. Reloads wait for one another. Requests in progress are answered by
+    the version they began with. If the version cannot be used, it is refused with the reason and
+    the old one keeps answering.
     """
     one = await service.models.reload(name, version)
     return ModelVersion(name=one.name, version=one.version, hash=one.hash)

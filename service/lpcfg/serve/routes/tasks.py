@@ -1,85 +1,128 @@
-"""Parse one sentence as a task with a JSON answer, or find its answer in the cache."""
+"""Answer single sentences by a model of any kind: as tasks for the workers, or from the cache."""
 
-import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
+from enum import Enum
 from functools import partial
-from typing import Any
 
 import pydantic_core
-from starlette.responses import Response
+from starlette.requests import Request
 
 from lpcfg.base.cancel import Stop
 from lpcfg.base.errors import InputError, LimitError
-from lpcfg.kinds.constituency.answer import analysis_json
-from lpcfg.kinds.constituency.options import ParseOptions
+from lpcfg.base.options import Options
+from lpcfg.kinds.registry import AnyLoaded
 from lpcfg.kinds.sentences import Sentence
-from lpcfg.serve.routes.inputs import check_tags, without_id
+from lpcfg.serve.http.encoder import encoded
 from lpcfg.serve.scheduling.admission import cost_of_tokens
 from lpcfg.serve.scheduling.cache import Cache
 from lpcfg.serve.scheduling.phases import phase
 from lpcfg.serve.scheduling.work import Task
-from lpcfg.serve.served import Served
+from lpcfg.serve.state import Service, caller_of
 from lpcfg.settings import Settings
+
+
+class Form(Enum):
+    """The types of answers. A request that accepts none of the first two gets the last."""
+
+    CONLLU = "text/x-conllu"
+    LINES = "application/x-ndjson"
+    JSON = "application/json"
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The answer to one sentence, and how many tokens the sentence has, for the metrics."""
+    """The answer to one sentence, in JSON or another form, with the id in it, and how many tokens
+    the sentence has, for the metrics.
+    """
 
     body: bytes
     tokens: int
+    id: str | int | None = None
+
+    def with_id(self, name: str | int | None) -> "Answer":
+        """Return the same answer in JSON, to a sentence that came with another id."""
+        if name == self.id:
+            return self
+        told = {**pydantic_core.from_json(self.body), "id": name}
+        return replace(self, body=encoded(told), id=name)
 
 
-def parse_task(
-    cache: Cache,
-    served: Served,
-    sentence: Sentence,
-    options: ParseOptions,
-    stop: Stop,
-    pointer: str,
-) -> Task[Answer]:
-    """Create the task that parses a sentence into JSON.
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Which model is to answer sentences, under which options, in which form."""
 
-    `pointer` is the place of the sentence in the request, for errors. The cache keeps answers
-    without the id, which each request chooses.
-    """
-    length = len(sentence.tokens)
-    key = (served.reference.hash, without_id(sentence), options)
-    known = cache.get(key)
-    if known is not None:
-        answer = Answer(with_id(sentence.id, known), length)
-        return Task(lambda: answer, 0.0)
+    model: AnyLoaded
+    options: Options
+    form: Form = Form.JSON
 
-    def run() -> Answer:
-        with located(pointer):
-            check_tags(sentence, served.facts.tags)
-            with phase("parse"):
-                (found,) = served.parser.predict([sentence], options, stop)
+    def task(self, cache: Cache[Answer], one: Sentence, stop: Stop, pointer: str) -> Task[Answer]:
+        """Create the task that answers a sentence.
+
+        `pointer` is the place of the sentence in the request, for errors. The cache keeps answers
+        whatever their id, which each request chooses.
+        """
+        plain = one if one.id is None else replace(one, id=None)
+        key = self.model.reference.hash, self.options, self.form is Form.CONLLU, plain
+        known = cache.get(key)
+        if known is not None:
+            again = known if self.form is Form.CONLLU else known.with_id(one.id)
+            return Task(lambda: again, 0.0)
+
+        def run() -> Answer:
+            with located(pointer):
+                answer = Answer(self._body(one, stop), len(one.tokens), one.id)
+            cache.put(key, answer, len(answer.body))
+            return answer
+
+        return Task(run, cost_of_tokens(one.tokens))
+
+    def _body(self, sentence: Sentence, stop: Stop) -> bytes:
+        model, kind = self.model, self.model.kind
+        kind.check(model.predictor, sentence)
+        with phase(kind.command):
+            (found,) = kind.predict(model.predictor, [sentence], self.options, stop)
         with phase("encode"):
-            answer = analysis_json(found)
-            del answer["id"]
-            made = encoded(answer)
-        cache.put(key, made)
-        return Answer(with_id(sentence.id, made), length)
-
-    return Task(run, cost_of_tokens(sentence.tokens))
+            if self.form is not Form.CONLLU:
+                return encoded(kind.answer(found))
+            text = kind.text(found, "conllu", self.options)
+            return f"# failed: {found.reason}\n".encode() if text is None else f"{text}\n".encode()
 
 
-def limited(tasks: Iterable[Task[Answer]], settings: Settings) -> list[Task[Answer]]:
+async def answered(
+    service: Service,
+    request: Request,
+    endpoint: str,
+    model: AnyLoaded,
+    tasks: Callable[[], Iterable[Task[Answer]]],
+    estimate: float,
+    stop: Stop,
+) -> list[Answer]:
+    """Compute the answers to a request, which are no larger together than allowed; count them."""
+
+    def prepare() -> Sequence[Task[Answer]]:
+        return _limited(tasks(), service.settings.max_answer_bytes)
+
+    answers = await service.compute(request, prepare, estimate, stop)
+    lengths = [one.tokens for one in answers]
+    service.done(caller_of(request), endpoint, model.reference.hash, lengths)
+    return answers
+
+
+def _limited(tasks: Iterable[Task[Answer]], most: int) -> list[Task[Answer]]:
     """Let the tasks of a request fail once their answers are larger together than they may be."""
-    most, sizes = settings.max_answer_bytes, list[int]()
+    sizes: list[int] = []  # which threads add to
 
     def run(task: Task[Answer]) -> Answer:
         answer = task.run()
         sizes.append(len(answer.body))
-        if sum(sizes) > most:
+        if (size := sum(sizes)) > most:
             raise LimitError(
-                f"expected an answer of at most {most} bytes, got one of {sum(sizes)} or more: ask "
-                "for fewer sentences or trees at once, or use /v1/batch",
+                f"expected an answer of at most {most} bytes, got one of {size} or more: ask for "
+                "less at once, or use /v1/batch",
                 limit=most,
-                value=sum(sizes),
+                value=size,
             )
         return answer
 
@@ -96,24 +139,16 @@ def located(pointer: str) -> Iterator[None]:
         raise
 
 
-def with_id(name: str | int | None, answer: bytes) -> bytes:
-    """Return the answer with the id that its sentence came with."""
-    told = b"null" if name is None else json.dumps(name).encode()
-    return b'{"id":' + told + b"," + answer[1:]
-
-
-def with_model(version: Mapping[str, Any], members: bytes) -> Response:
-    """Return the answer to a request: the model that answered, and these members as JSON."""
-    model = json.dumps(version).encode()
-    return Response(b'{"model":' + model + b"," + members + b"}", media_type="application/json")
-
-
-def encoded(value: Any) -> bytes:
-    """Encode as compact JSON in UTF-8. Numbers keep all their digits.
-
-    Raise ValueError for a number that JSON does not have.
-    """
-    made = pydantic_core.to_json(value)  # in a third of the time that the standard library takes
-    if b"NaN" in made or b"Infinity" in made:  # a word, or such a number
-        json.dumps(value, allow_nan=False)
-    return made
+def check_bounds(options: Options, settings: Settings) -> None:
+    """Raise LimitError for an option beyond the setting that bounds it."""
+    for one in fields(options):
+        if (bound := one.metadata["bound"]) is None:
+            continue
+        value, most = getattr(options, one.name), getattr(settings, bound)
+        if value > most:
+            raise LimitError(
+                f"expected `{one.name}` of at most {most}, got {value}: ask for less",
+                limit=most,
+                value=value,
+                pointer=f"/{one.name}",
+            )

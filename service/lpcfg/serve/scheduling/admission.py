@@ -4,7 +4,7 @@ The time for a sentence of n tokens grows faster than n, so waiting work is coun
 seconds, not in requests. The estimate has the form of the engine's cost; its scale is learned from
 the times measured here.
 
-Requests are admitted by lanes: what is refused in one lane says nothing of the others.
+Requests are admitted by priority: what is refused in one says nothing of the others.
 
 single   one sentence of usual length, or some short ones: done in a few milliseconds
 larger   everything else that has one answer
@@ -29,7 +29,7 @@ _SCALES = (0.05, 50.0)
 _USUAL = 25  # tokens of a sentence
 _BYTES_PER_TOKEN = 8  # of JSON that lists tokens
 _SINGLE = 0.025  # estimated seconds: a sentence of 75 tokens, or five of 40
-_SURPLUS = 4  # times its limit that a lane may hold when many clients share it
+_SURPLUS = 4  # times its limit that a priority may hold when many clients share it
 _BATCH_AGAIN = 5.0  # seconds after which a batch may be tried again
 
 
@@ -58,26 +58,26 @@ def cost_of_body(length: int) -> float:
     return cost(_USUAL) * length / (_USUAL * _BYTES_PER_TOKEN)
 
 
-class Lane(Enum):
+class Priority(Enum):
     """Kinds of work that wait apart from each other."""
 
-    __hash__ = object.__hash__  # Enum's own is Python, and a request looks up its lane 17 times
+    __hash__ = object.__hash__  # Enum's own is Python, and a request looks up its priority 17 times
 
     SINGLE = "single"
     LARGER = "larger"
     BATCH = "batch"
 
 
-def lane_of(estimate: float) -> Lane:
-    """Return the lane for a request with this estimate."""
-    return Lane.SINGLE if estimate <= _SINGLE else Lane.LARGER
+def priority_of(estimate: float) -> Priority:
+    """Return the priority for a request with this estimate."""
+    return Priority.SINGLE if estimate <= _SINGLE else Priority.LARGER
 
 
 @dataclass(eq=False, slots=True)
-class Place:
+class Ticket:
     """A request that was let in, whose it is, and the estimated seconds of it that remain."""
 
-    lane: Lane
+    priority: Priority
     client: str
     cost: float
 
@@ -100,22 +100,24 @@ class Admission:
 
     threads: int
     most_requests: int
-    """Requests of a lane that may wait, besides those in progress."""
+    """Requests of a priority that may wait, besides those in progress."""
     most_seconds: float
     most_batches: int = 8
     scale: float = 1.0
     """Seconds on this machine per estimated second."""
     refused: int = field(default=0)
-    _lanes: dict[Lane, _Load] = field(default_factory=lambda: {lane: _Load() for lane in Lane})
-    _clients: dict[tuple[Lane, str], _Load] = field(default_factory=dict)
-    _sharing: dict[Lane, int] = field(default_factory=lambda: dict.fromkeys(Lane, 0))
-    """How many clients have work in a lane."""
+    _loads: dict[Priority, _Load] = field(
+        default_factory=lambda: {priority: _Load() for priority in Priority}
+    )
+    _clients: dict[tuple[Priority, str], _Load] = field(default_factory=dict)
+    _sharing: dict[Priority, int] = field(default_factory=lambda: dict.fromkeys(Priority, 0))
+    """How many clients have work in a priority."""
     _batches: dict[str, int] = field(default_factory=dict)
 
     @property
     def requests(self) -> int:
         """Requests that wait or are in progress, lines of batches among them."""
-        return sum(one.requests for one in self._lanes.values())
+        return sum(one.requests for one in self._loads.values())
 
     @property
     def batches(self) -> int:
@@ -125,27 +127,27 @@ class Admission:
     @property
     def waiting_seconds(self) -> float:
         """Seconds until everything let in is done."""
-        return self._seconds(sum(one.cost for one in self._lanes.values()))
+        return self._seconds(sum(one.cost for one in self._loads.values()))
 
-    def load(self, lane: Lane) -> tuple[int, float]:
-        """Return the requests of a lane and the seconds of work that they are."""
-        found = self._lanes[lane]
+    def load(self, priority: Priority) -> tuple[int, float]:
+        """Return the requests of a priority and the seconds of work that they are."""
+        found = self._loads[priority]
         return found.requests, self._seconds(found.cost)
 
     def _seconds(self, estimate: float) -> float:
         return estimate * self.scale / self.threads
 
-    def check(self, lane: Lane, client: str) -> None:
-        """Raise Refused if no more of this client's may wait in this lane.
+    def check(self, priority: Priority, client: str) -> None:
+        """Raise Refused if no more of this client's may wait in this priority.
 
-        An idle lane accepts work of any size. Each of n clients may fill an n-th of the lane, so
+        An idle one accepts work of any size. Each of n clients may fill an n-th of a priority, so
         whoever comes finds room, even if it is full of others' work.
         """
-        whole = self._lanes[lane]
+        whole = self._loads[priority]
         if whole.requests <= self.threads:
             return
-        own = self._clients.get((lane, client), _Load())
-        clients = self._sharing[lane] + (own.requests == 0)
+        own = self._clients.get((priority, client), _Load())
+        clients = self._sharing[priority] + (own.requests == 0)
         if (own.requests and self._fills(own, 1 / clients)) or self._fills(whole, _SURPLUS):
             self.refused += 1
             number, seconds = whole.requests - self.threads, self._seconds(whole.cost)
@@ -162,33 +164,33 @@ class Admission:
             return True
         return self._seconds(load.cost) >= self.most_seconds * share
 
-    def enter(self, lane: Lane, client: str, estimate: float) -> Place:
+    def enter(self, priority: Priority, client: str, estimate: float) -> Ticket:
         """Count a request that was let in."""
-        own = self._clients.get((lane, client))
+        own = self._clients.get((priority, client))
         if own is None:
-            own = self._clients[lane, client] = _Load()
-            self._sharing[lane] += 1
-        for load in (self._lanes[lane], own):
+            own = self._clients[priority, client] = _Load()
+            self._sharing[priority] += 1
+        for load in (self._loads[priority], own):
             load.add(1, estimate)
-        return Place(lane, client, estimate)
+        return Ticket(priority, client, estimate)
 
-    def leave(self, place: Place) -> None:
+    def leave(self, ticket: Ticket) -> None:
         """Count a request that is done."""
-        own = self._clients[place.lane, place.client]
-        for load in (self._lanes[place.lane], own):
-            load.add(-1, -place.cost)
+        own = self._clients[ticket.priority, ticket.client]
+        for load in (self._loads[ticket.priority], own):
+            load.add(-1, -ticket.cost)
         if not own.requests:
-            del self._clients[place.lane, place.client]
-            self._sharing[place.lane] -= 1
+            del self._clients[ticket.priority, ticket.client]
+            self._sharing[ticket.priority] -= 1
 
-    def worked(self, place: Place, estimate: float) -> None:
+    def worked(self, ticket: Ticket, estimate: float) -> None:
         """Take work with this estimate off what remains of a request."""
-        self.correct(place, -min(estimate, place.cost))
+        self.correct(ticket, -min(estimate, ticket.cost))
 
-    def correct(self, place: Place, difference: float) -> None:
+    def correct(self, ticket: Ticket, difference: float) -> None:
         """Add to what remains of a request, after its cost turned out to differ by this much."""
-        place.cost += difference
-        for load in (self._lanes[place.lane], self._clients[place.lane, place.client]):
+        ticket.cost += difference
+        for load in (self._loads[ticket.priority], self._clients[ticket.priority, ticket.client]):
             load.add(0, difference)
 
     def learn(self, estimate: float, seconds: float) -> None:

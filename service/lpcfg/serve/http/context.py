@@ -1,13 +1,18 @@
-"""Keep what is known of a request, from its head to the end of its answer."""
+"""Keep what is known of a request, from its head to the end of its answer: names, times, client.
+
+A client is the owner of a key, or the address that a request comes from.
+"""
 
 import random
 import re
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import lru_cache
+from ipaddress import IPv6Address, ip_address, ip_network
 from typing import Any, Protocol
 
-from lpcfg.serve.http.clients import group
+from lpcfg.base.errors import SettingsError
 from lpcfg.serve.scheduling.phases import Phase
 
 _TRACEPARENT = re.compile(
@@ -16,9 +21,10 @@ _TRACEPARENT = re.compile(
 _NAMES = random.Random()
 """Makes names that need not be secret. The system's generator would give up the interpreter's lock,
 and threads that parse take it for up to 5 ms."""
+_NETWORK = 64  # bits of an IPv6 address that a provider gives one client
 _REQUEST_ID = re.compile(r"[!-~]{1,128}")
-MEMBER = "lpcfg.record"
-"""The member of an ASGI scope that holds the record."""
+MEMBER = "lpcfg.context"
+"""The member of an ASGI scope that holds the context."""
 KEY = "lpcfg.key"
 """The member that holds the owner of the key (None where no keys are asked for), once the request
 has entered."""
@@ -40,7 +46,7 @@ class Connection(Protocol):
 
 
 @dataclass(slots=True)
-class Record:
+class Context:
     """One request: its names for logs and traces, and when it began."""
 
     method: str
@@ -75,8 +81,10 @@ class Record:
     """The phases of its work, where somebody wants to know."""
 
     @classmethod
-    def of(cls, method: str, headers: Iterable[tuple[bytes, bytes]], address: str = "") -> "Record":
-        """Begin the record of a request with these headers from this address."""
+    def of(
+        cls, method: str, headers: Iterable[tuple[bytes, bytes]], address: str = ""
+    ) -> "Context":
+        """Begin the context of a request with these headers from this address."""
         asked = trace = ""
         for name, value in headers:
             if name == b"x-request-id":
@@ -102,10 +110,10 @@ class Record:
         return f"00-{self.trace_id}-{self.span_id}-{self.flags}"
 
 
-def record_of(scope: Any) -> Record:
-    """Return the record of the request with this ASGI scope."""
-    record: Record = scope[MEMBER]
-    return record
+def context_of(scope: Any) -> Context:
+    """Return the context of the request with this ASGI scope."""
+    context: Context = scope[MEMBER]
+    return context
 
 
 def connection_of(scope: Any) -> Connection | None:
@@ -116,3 +124,54 @@ def connection_of(scope: Any) -> Connection | None:
 
 def _hex(size: int) -> str:
     return _NAMES.randbytes(size).hex()
+
+
+# Addresses ----------------------------------------------------------------------------------------
+
+
+class Proxies:
+    """The proxies in front of the service, whose X-Forwarded-For is believed."""
+
+    def __init__(self, networks: Iterable[str]) -> None:
+        try:
+            self._networks = [ip_network(one) for one in networks]
+        except ValueError as error:
+            raise SettingsError(
+                f"expected addresses or networks of proxies, got {error}: write them like "
+                "10.0.0.0/8 in LPCFG_PROXIES"
+            ) from error
+
+    def address(self, peer: str, headers: Iterable[tuple[bytes, bytes]]) -> str:
+        """Return the address of a client: that of the peer, or what proxies say of it."""
+        if not self._networks or not self._has(peer):
+            return peer
+        told = [value.decode("latin-1") for name, value in headers if name == b"x-forwarded-for"]
+        for one in reversed(",".join(told).split(",")):
+            host = one.strip()
+            if host and not self._has(host):
+                return host if _is_address(host) else peer
+        return peer
+
+    def _has(self, host: str) -> bool:
+        return _is_address(host) and any(ip_address(host) in one for one in self._networks)
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ip_address(host)
+    except ValueError:
+        return False
+    return True
+
+
+@lru_cache(maxsize=1024)
+def group(address: str) -> str:
+    """Return what counts as one client: an IPv4 address, or a network of IPv6 addresses."""
+    if not _is_address(address):
+        return address
+    found = ip_address(address)
+    if not isinstance(found, IPv6Address):
+        return address
+    if found.ipv4_mapped is not None:
+        return str(found.ipv4_mapped)
+    return str(ip_network((int(found), _NETWORK), strict=False))

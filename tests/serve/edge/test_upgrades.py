@@ -15,11 +15,11 @@ from uvicorn.config import Config
 from uvicorn.server import ServerState
 
 from lpcfg.serve.app import create_app
-from lpcfg.serve.edge.deadlines import protocol
-from lpcfg.serve.edge.gate import Gate
+from lpcfg.serve.edge.connection import protocol
+from lpcfg.serve.edge.rejection import EarlyRejection
 from lpcfg.settings import Settings
 from tests.needs import lacking
-from tests.serve.test_refusals import Wire, answers
+from tests.serve.edge.test_rejection import Wire, answers
 
 BODY = b'{"text": "It works."}'
 # As Java 17 and curl 7.88 send them, but for the host.
@@ -62,9 +62,9 @@ def told(store: Path, pieces: Iterable[bytes]) -> Wire:
     wire = Wire()
 
     async def run() -> None:
-        config = Config(
-            echo, http=protocol(service.settings, Gate(service, frozenset())), log_config=None
-        )
+        service.guarded = frozenset()
+        made = protocol(service.settings, EarlyRejection(service))
+        config = Config(echo, http=made, log_config=None)
         config.load()
         connection = config.http_protocol_class(config, ServerState(), {})  # type: ignore[call-arg, arg-type]
         connection.connection_made(wire)

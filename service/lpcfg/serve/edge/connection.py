@@ -1,10 +1,26 @@
-"""uvicorn's HTTP protocol with deadlines for slow clients, which it lacks.
+"""One connection: uvicorn's HTTP protocol, and what the service does to it, each with its reason.
 
-head       ends header_seconds after its first byte, or after the connection was made
-body       ends body_seconds after its head, and a second later for each 1024 bytes of it; that of
-           a batch has no end, and the batch itself looks whether lines come
-answer     ends when the client reads less than 1024 bytes a second of it, over send_seconds
-idle       ends keep_alive_seconds after the answer
+deadlines   A client that sends or reads too slowly would be waited for without an end:
+            head    header_seconds after its first byte, or after the connection was made
+            body    body_seconds after its head, and a second later for each 1024 bytes of it; that
+                    of a batch has no end, and the batch itself looks whether lines come
+            answer  while less than 1024 bytes a second of it are read, over send_seconds
+            idle    keep_alive_seconds after the answer
+heads       uvicorn's parser takes heads of any size, and requests with several hosts or none
+            (RFC 9112, 3.2): their heads are refused.
+upgrades    Java's HttpClient and `curl --http2` send `Upgrade: h2c` with their first request. A
+            server may ignore that (RFC 9110, 7.8). uvicorn takes all that comes behind such a head
+            for another protocol, so that the request loses its body. Here the parser gets the same
+            head again without the header `Upgrade`, and reads on behind it.
+refusals    They are problems as all others are. Under overload they are written by the head alone
+            (rejection.py).
+gone        Work ends when its client goes: the connection tells, even while it is not read from. A
+            task that waits for it would take the interpreter's lock from the threads that compute.
+joined      uvicorn writes the head of an answer and its body apart, which wakes the client twice.
+end         A request that is on its way while the service ends is still read and answered.
+
+tests/serve/test_edge.py has a test for each of them, and one that fails when a part of uvicorn that
+stands in for another here has changed.
 """
 
 import asyncio
@@ -12,16 +28,16 @@ import select
 from collections.abc import Callable
 from typing import Any, Literal
 
+import httptools
 import structlog
 from uvicorn._types import ASGI3Application
 from uvicorn.config import Config
-from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
-from lpcfg.serve.edge.gate import Gate
+from lpcfg.serve.edge.rejection import EarlyRejection
+from lpcfg.serve.http.context import CONNECTION, Context
 from lpcfg.serve.http.problems import problem
-from lpcfg.serve.http.record import CONNECTION, Record
-from lpcfg.serve.http.upgrades import WithoutUpgrades
 from lpcfg.serve.state import BATCHES
 from lpcfg.settings import Settings
 
@@ -32,16 +48,16 @@ _log = structlog.get_logger("lpcfg.web")
 Phase = Literal["new", "head", "body", "answer"]
 
 
-def protocol(settings: Settings, gate: Gate) -> type["DeadlineProtocol"]:
-    """Create the protocol class with these deadlines, behind this gate."""
-    return type("Protocol", (DeadlineProtocol,), {"settings": settings, "gate": gate})
+def protocol(settings: Settings, rejection: EarlyRejection) -> type["HttpConnection"]:
+    """Create the protocol class with these deadlines, behind this early rejection."""
+    return type("Protocol", (HttpConnection,), {"settings": settings, "rejection": rejection})
 
 
 class _Joined:
     """A transport for one answer, whose head it writes together with the first of the body.
 
-    uvicorn writes them apart, which wakes the client twice. The head of an answer whose length is
-    not known yet goes at once: some clients of batches wait for it.
+    The head of an answer whose length is not known yet goes at once: some clients of batches wait
+    for it.
     """
 
     def __init__(self, cycle: RequestResponseCycle) -> None:
@@ -71,11 +87,11 @@ class _Joined:
         self._transport.close()
 
 
-class DeadlineProtocol(WithoutUpgrades):
+class HttpConnection(HttpToolsProtocol):
     """One connection. The clock stops while the service itself has paused reading."""
 
     settings: Settings
-    gate: Gate
+    rejection: EarlyRejection
 
     def __init__(
         self,
@@ -91,6 +107,8 @@ class DeadlineProtocol(WithoutUpgrades):
         self._blocked = 0.0  # seconds since the client has last read enough
         self._unread = 0  # bytes of the answer that were not read then
         self._refused = False
+        self._plain_head: bytes | None = None
+        """The present head without its wish for another protocol, until that is read."""
         self._tell_gone: Callable[[], None] | None = None
         self._errors = select.poll()
         one = self.settings
@@ -152,9 +170,28 @@ class DeadlineProtocol(WithoutUpgrades):
     def data_received(self, data: bytes) -> None:
         if self._refused:
             return
-        super().data_received(data)
+        self._unset_keepalive_if_required()
+        try:
+            self._feed(memoryview(data))
+        except httptools.HttpParserError as error:
+            self.send_400_response(str(error))
         if self._phase == "head":
             self._check_head(len(data))
+
+    def _feed(self, left: memoryview) -> None:
+        """Give bytes to the parser, and every head among them that asks for another protocol once
+        more, without its wish.
+        """
+        while True:
+            try:
+                self.parser.feed_data(left)
+                return
+            except httptools.HttpParserUpgrade as stopped:
+                left = left[stopped.args[0] :]
+                head, self._plain_head = self._plain_head, None
+                if head is None:  # of a request that is refused, or of CONNECT
+                    return
+                self.parser.feed_data(head)
 
     def on_message_begin(self) -> None:
         self._enter("head")
@@ -164,8 +201,16 @@ class DeadlineProtocol(WithoutUpgrades):
         # each header has a colon, a blank and a line break beside its name and its value
         self._check_head(sum(len(name) + len(value) + 4 for name, value in self.headers))
         self._check_hosts()
-        if not self._refused:
-            self._enter("body")
+        if self._refused:
+            return
+        self._enter("body")
+        method = self.parser.get_method()
+        if self.parser.should_upgrade() and method != b"CONNECT":  # llhttp takes it for an upgrade
+            version = self.parser.get_http_version().encode()
+            lines = [b"%s %s HTTP/%s" % (method, self.url, version)]
+            lines += [b"%s: %s" % one for one in self.headers if one[0] != b"upgrade"]
+            self._plain_head = b"\r\n".join([*lines, b"", b""])
+        else:
             super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
@@ -176,7 +221,8 @@ class DeadlineProtocol(WithoutUpgrades):
     def on_message_complete(self) -> None:
         if not self._refused:
             self._enter("answer")
-            super().on_message_complete()
+            if self._plain_head is None:
+                super().on_message_complete()
 
     def on_response_complete(self) -> None:
         if self._phase == "answer":
@@ -186,7 +232,7 @@ class DeadlineProtocol(WithoutUpgrades):
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
         """Start the application, unless the head alone tells that the request is refused."""
         close = not cycle.keep_alive or cycle.waiting_for_100_continue
-        refusal = self.gate.answer(cycle.scope, cycle.default_headers, close)
+        refusal = self.rejection.answer(cycle.scope, cycle.default_headers, close)
         if refusal is None:
             cycle.scope[CONNECTION] = self  # type: ignore[literal-required]
             cycle.transport = _Joined(cycle)  # type: ignore[assignment]
@@ -286,7 +332,9 @@ class DeadlineProtocol(WithoutUpgrades):
             return
         method = self.scope.get("method", "-") if self.scope else "-"
         address = self.client[0] if self.client else ""
-        record = Record.of(method, self.headers or (), address)
+        context = Context.of(method, self.headers or (), address)
         date = self.server_state.default_headers
-        self.transport.write(self.gate.refusal(problem(kind, detail), record, date, close=True))
+        self.transport.write(
+            self.rejection.refusal(problem(kind, detail), context, date, close=True)
+        )
         self.transport.close()

@@ -10,12 +10,12 @@ import pytest
 from uvicorn.config import Config
 from uvicorn.server import ServerState
 
-from lpcfg.serve.app import computing_paths, create_app
-from lpcfg.serve.edge.deadlines import DeadlineProtocol, protocol
-from lpcfg.serve.edge.gate import Gate
-from lpcfg.serve.http.record import KEY, Record, record_of
+from lpcfg.serve.app import create_app
+from lpcfg.serve.edge.connection import HttpConnection, protocol
+from lpcfg.serve.edge.rejection import EarlyRejection
+from lpcfg.serve.http.context import KEY, Context, context_of
 from lpcfg.serve.metrics import Metrics
-from lpcfg.serve.scheduling.admission import Lane, Place
+from lpcfg.serve.scheduling.admission import Priority, Ticket
 from lpcfg.serve.served import Models
 from lpcfg.serve.state import Service
 from lpcfg.settings import Settings
@@ -70,12 +70,12 @@ def full(store: Path, monkeypatch: pytest.MonkeyPatch) -> Service:
     monkeypatch.setattr(Models, "ready", True)
     app = create_app(Settings(model="small", model_store=str(store), queue=0, threads=1))
     service: Service = app.state.service
-    service.admission.enter(Lane.SINGLE, "192.0.2.1", 1.0)
-    service.admission.enter(Lane.SINGLE, "192.0.2.1", 1.0)
+    service.admission.enter(Priority.SINGLE, "192.0.2.1", 1.0)
+    service.admission.enter(Priority.SINGLE, "192.0.2.1", 1.0)
     return service
 
 
-Ask = Callable[[DeadlineProtocol, Wire], None]
+Ask = Callable[[HttpConnection, Wire], None]
 
 
 def asked(service: Service, ask: Ask) -> list[str]:
@@ -94,8 +94,8 @@ def connected(service: Service, application: Any, ask: Ask) -> Wire:
     wire = Wire()
 
     async def run() -> None:
-        gate = Gate(service, computing_paths())
-        config = Config(application, http=protocol(service.settings, gate), log_config=None)
+        made = protocol(service.settings, EarlyRejection(service))
+        config = Config(application, http=made, log_config=None)
         config.load()
         connection = config.http_protocol_class(config, ServerState(), {})
         connection.connection_made(wire)
@@ -111,7 +111,7 @@ HEAD = b"POST /v1/parse HTTP/1.1\r\nhost: a\r\ncontent-length: 5\r\nx-request-id
 
 
 def test_a_full_service_refuses_without_running_the_application(full: Service) -> None:
-    def ask(connection: DeadlineProtocol, wire: Wire) -> None:
+    def ask(connection: HttpConnection, wire: Wire) -> None:
         connection.data_received(HEAD)
         (refused,) = answers(wire.written)  # before the body has come
         assert refused[0] == b"HTTP/1.1 503 Service Unavailable"
@@ -128,15 +128,15 @@ def test_a_full_service_refuses_without_running_the_application(full: Service) -
 
 
 def test_other_paths_pass_a_full_service_by(full: Service) -> None:
-    def ask(connection: DeadlineProtocol, _: Wire) -> None:
+    def ask(connection: HttpConnection, _: Wire) -> None:
         connection.data_received(b"GET /v2/health/live HTTP/1.1\r\nhost: a\r\n\r\n")
 
     assert asked(full, ask) == ["/v2/health/live"]
 
 
 def test_requests_reach_the_application_once_there_is_room(full: Service) -> None:
-    def ask(connection: DeadlineProtocol, wire: Wire) -> None:
-        full.admission.leave(Place(Lane.SINGLE, "192.0.2.1", 1.0))
+    def ask(connection: HttpConnection, wire: Wire) -> None:
+        full.admission.leave(Ticket(Priority.SINGLE, "192.0.2.1", 1.0))
         connection.data_received(HEAD)
         assert wire.written == b""
 
@@ -149,15 +149,15 @@ def test_the_application_knows_what_the_head_has_told(full: Service) -> None:
     async def application(scope: Any, _: Any, __: Any) -> None:
         scopes.append(scope)
 
-    def ask(connection: DeadlineProtocol, _: Wire) -> None:
-        full.admission.leave(Place(Lane.SINGLE, "192.0.2.1", 1.0))
+    def ask(connection: HttpConnection, _: Wire) -> None:
+        full.admission.leave(Ticket(Priority.SINGLE, "192.0.2.1", 1.0))
         connection.data_received(HEAD)
 
     connected(full, application, ask)
     (scope,) = scopes
     assert scope[KEY] is None  # nobody asks for keys
-    assert record_of(scope).request_id == "me"
-    assert record_of(scope).address == "192.0.2.1"
+    assert context_of(scope).request_id == "me"
+    assert context_of(scope).address == "192.0.2.1"
 
 
 LENGTH = {"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"4")]}
@@ -173,7 +173,7 @@ def written_for(service: Service, method: bytes, *messages: Any) -> Wire:
         if messages[-1].get("more_body", True):
             raise RuntimeError
 
-    def ask(connection: DeadlineProtocol, _: Wire) -> None:
+    def ask(connection: HttpConnection, _: Wire) -> None:
         connection.data_received(method + b" /v2/health/live HTTP/1.1\r\nhost: a\r\n\r\n")
 
     return connected(service, application, ask)
@@ -208,7 +208,7 @@ def test_a_head_that_no_body_follows_is_written(
 
 
 def test_an_unread_body_that_waits_for_leave_ends_the_connection(full: Service) -> None:
-    def ask(connection: DeadlineProtocol, wire: Wire) -> None:
+    def ask(connection: HttpConnection, wire: Wire) -> None:
         connection.data_received(HEAD[:-2] + b"expect: 100-continue\r\n\r\n")
         assert answers(wire.written)[0][1]["connection"] == "close"
         assert wire.closed
@@ -228,7 +228,7 @@ def test_an_unread_body_that_waits_for_leave_ends_the_connection(full: Service) 
 def test_answers_of_the_connection_itself_are_named_and_counted(
     full: Service, sent: bytes, status: int
 ) -> None:
-    def ask(connection: DeadlineProtocol, wire: Wire) -> None:
+    def ask(connection: HttpConnection, wire: Wire) -> None:
         connection.data_received(sent)
         ((first, headers, body),) = answers(wire.written)
         assert int(first.split()[1]) == json.loads(body)["status"] == status
@@ -257,5 +257,5 @@ def test_a_fault_is_named_and_counted(serve: Serve, monkeypatch: pytest.MonkeyPa
 def test_only_hexadecimal_flags_of_a_trace_are_answered() -> None:
     trace = "00-" + "a" * 32 + "-" + "b" * 16
     for flags, told in (("01", "01"), ("\xe9\xe9", "00"), ("01\r", "00")):
-        record = Record.of("GET", [(b"traceparent", f"{trace}-{flags}".encode("latin-1"))])
-        assert record.flags == told
+        context = Context.of("GET", [(b"traceparent", f"{trace}-{flags}".encode("latin-1"))])
+        assert context.flags == told
