@@ -91,7 +91,7 @@ def two_words(tables: Tables) -> Pruned | None:
         right=np.array([1], np.int32),
         value=np.ones(1),
     )
-    return Pruned(2, chart, item=np.ones(3), edge=np.ones(1), taken_out=0.0, log_probability=0.0)
+    return Pruned(2, chart, item=np.ones(3), edge=np.ones(1), log_scale=0.0, log_probability=0.0)
 
 
 def emitted(pruned: Pruned) -> Emissions:

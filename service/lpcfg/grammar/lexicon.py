@@ -435,14 +435,16 @@ class Emitter:
         """Return the emissions of these tokens. A tag that is not None restricts its token."""
         if self._context_emitter is not None:
             return self._context_emitter(tokens, tags)
-        met = [self._of(*pair) for pair in zip(tokens, tags or [None] * len(tokens), strict=True)]
-        start = np.zeros(len(met) + 1, np.int32)
-        np.cumsum([len(symbols) for symbols, _, _ in met], out=start[1:])
+        candidates = [
+            self._of(*pair) for pair in zip(tokens, tags or [None] * len(tokens), strict=True)
+        ]
+        start = np.zeros(len(candidates) + 1, np.int32)
+        np.cumsum([len(symbols) for symbols, _, _ in candidates], out=start[1:])
         return Emissions(
             start=start,
-            symbol=np.concatenate([symbols for symbols, _, _ in met]),
-            entry=np.concatenate([entries for _, entries, _ in met]),
-            weight=np.concatenate([weights for _, _, weights in met]),
+            symbol=np.concatenate([symbols for symbols, _, _ in candidates]),
+            entry=np.concatenate([entries for _, entries, _ in candidates]),
+            weight=np.concatenate([weights for _, _, weights in candidates]),
         )
 
     def _of(self, word: str, tag: str | None) -> tuple[Ints, Ints, Doubles]:

@@ -81,10 +81,10 @@ class Bound:
 
     def as_json(self) -> dict[str, Any]:
         """Return all numbers; infinite ones are null."""
-        told = asdict(self)
-        told["symbols"] = [_finite(asdict(symbol)) for symbol in self.symbols]
+        values = asdict(self)
+        values["symbols"] = [_finite(asdict(symbol)) for symbol in self.symbols]
         totals = {"omega_trees": self.omega_trees, "moment_trees": self.moment_trees}
-        return _finite({**told, **totals})
+        return _finite({**values, **totals})
 
 
 def _finite(values: dict[str, Any]) -> dict[str, Any]:

@@ -259,7 +259,7 @@ def test_probabilities_are_those_of_labels_whatever_the_symbol() -> None:
         assert [token.probability for token in found.answers.tokens(derivation)] == pytest.approx(
             [tags[leaf.label, w] for w, leaf in enumerate(parse.tree.leaves())], rel=1e-12
         )
-        assert (parse.sign, parse.log_probability) == (1, math.log(0.5) + found.pruned.taken_out)
+        assert (parse.sign, parse.log_probability) == (1, math.log(0.5) + found.pruned.log_scale)
         assert parse.score == derivation.score
 
 

@@ -62,14 +62,14 @@ class ContextTables:
 class Pruned:
     """A chart with the coarse posteriors of its items and edges, and the coarse log p(x).
 
-    The weights of the words were divided by powers of two; `taken_out` is the log of their product.
+    The weights of the words were divided by powers of two; `log_scale` is the log of their product.
     """
 
     length: int
     chart: Chart
     item: Doubles
     edge: Doubles
-    taken_out: float
+    log_scale: float
     log_probability: float
 
 
@@ -166,8 +166,8 @@ class Coarse:
         smaller, item, edge = kernels.prune(chart, item, edge, thresholds.item, thresholds.edge, n)
         if not len(smaller.symbol):
             return None
-        taken_out = float(exponent.sum()) * math.log(2.0)
-        return Pruned(n, smaller, item, edge, taken_out, math.log(total) + taken_out)
+        log_scale = float(exponent.sum()) * math.log(2.0)
+        return Pruned(n, smaller, item, edge, log_scale, math.log(total) + log_scale)
 
     def log_rules(self, chart: Chart) -> Doubles:
         """Compute log q of the rule of every edge."""

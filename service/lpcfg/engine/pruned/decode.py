@@ -29,7 +29,7 @@ from lpcfg.engine.pruned.coarse import Pruned, Unfinished
 from lpcfg.engine.pruned.fine import Posteriors
 from lpcfg.grammar.tables import Doubles, Ints, Longs
 
-_BESIDE = 0.1  # the share of max-rule in max-spans
+_MAX_RULE_SHARE = 0.1  # the share of max-rule in max-spans
 FRAGMENT_COST = 10.0
 """In nats: one fragment more must gain a factor of e¹⁰ in figures of merit."""
 _TINY = 1e-300  # stands for 0, because its log is finite: an impossible edge then loses to others
@@ -69,8 +69,10 @@ def scores(posteriors: Posteriors, objective: str, gain: Doubles | None) -> Obje
     if objective == "max-marginal":
         return ObjectiveScores(item, above, np.zeros(len(item)))
     if objective == "max-spans" and gain is not None:
-        of_edge = np.repeat(gain, np.diff(posteriors.pruned.chart.edge_start)) + _BESIDE * edge
-        return ObjectiveScores(gain + _BESIDE * item, of_edge, np.zeros(len(item)))
+        of_edge = (
+            np.repeat(gain, np.diff(posteriors.pruned.chart.edge_start)) + _MAX_RULE_SHARE * edge
+        )
+        return ObjectiveScores(gain + _MAX_RULE_SHARE * item, of_edge, np.zeros(len(item)))
     share = np.log(np.maximum(edge, _TINY)) - np.log(np.maximum(above, _TINY))
     return ObjectiveScores(np.zeros(len(item)), share, np.log(np.maximum(item, _TINY)))
 

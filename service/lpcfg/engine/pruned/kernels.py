@@ -377,6 +377,7 @@ def _list_pairs(
     out_pair, out_left, out_right, out_both = pairs
     n_pairs, n_rules = 0, 0
     for e in range(n_ends[i]):
+        # items b over [i, j), and items c from c_first to c_last over [j, k)
         j = ends[i, e]
         c_first, c_last = low[j], high[j]
         if c_first == c_last:

@@ -220,6 +220,7 @@ def _apply_terms(
     def write(context: Any, builder: Any, signature: Any, given: Any) -> Any:
         of = _Writer(context, builder, signature, given)
         table, table_start, size, blocks, x, x_start, out, out_start = of.given
+        # eight terms at once: Σ_i number i of every term · x[i]
         with writing.for_range(builder, blocks) as block:
             sums = of.sums(4)  # four, because one sum would wait for itself
             first = builder.add(table_start, of.width(block.index, size))
@@ -255,6 +256,7 @@ def _add_terms(
         of = _Writer(context, builder, signature, given)
         table, table_start, size, blocks, factor, amount, y, y_start = of.given
         with writing.for_range(builder, builder.sdiv(size, ir.Constant(_LONG, LANES))) as group:
+            # eight numbers of y at once, each with a block of sums over the terms
             sums = of.sums(LANES)
             first = builder.add(table_start, of.width(of.width(group.index)))
             with writing.for_range(builder, blocks) as block:

@@ -280,6 +280,7 @@ def item_slots(
     i, k, a = chart.start[t], chart.end[t], chart.symbol[t]
     has_domain = codes[DOMAIN, 0] != 0
     if k == i + 1:
+        # over one word: all features are shared by the items there
         count = WORD_FEATURES
         if new_span:
             _write_word_features(codes, i, numbers)
@@ -289,6 +290,7 @@ def item_slots(
             count += DOMAIN_WORD_FEATURES
         _hash_features(numbers, names.label[a], mask, slots, count)
         return count
+    # over several words: those of the span are shared, those of the head and the mark are not
     count = ITEM_FEATURES
     if new_span:
         _write_span_features(codes, i, k, numbers)

@@ -4,8 +4,8 @@ h is a sum of rows, one for each position beside an item or edge, and one for it
 
     h = Σ_p row_p(word at p) + length row,   row_p(w) = W_pᵀ vector(w) + tag row + suffix row
 
-Rows of positions that always come together are summed once a sentence (`BESIDE`), those of a span
-once a cell.
+Rows of positions that always come together (`POSITION_OFFSETS`) are summed once a sentence, those
+of a span once a cell.
 """
 
 from typing import NamedTuple
@@ -19,7 +19,7 @@ from lpcfg.engine.pruned.kernels import Chart
 from lpcfg.engine.rescoring.features import PAD, length_bucket
 from lpcfg.grammar.tables import Ints, Longs, Singles, frozen
 
-BESIDE = (
+POSITION_OFFSETS = (
     *((0, -2), (0, -1), (0, 0), (0, 1)),  # an item's start i: i - 2, i - 1, i, i + 1
     *((1, -2), (1, -1), (1, 0), (1, 1)),  # its end k: k - 2, k - 1, k, k + 1
     (2, 0),  # its head
@@ -29,10 +29,10 @@ BESIDE = (
     *((6, 0), (7, 0)),  # its heads
 )
 """Every position: the sum that it is part of, and its offset."""
-POSITIONS, SUMS = len(BESIDE), 8
+POSITIONS, SUMS = len(POSITION_OFFSETS), 8
 START, END, HEAD, EDGE_START, SPLIT, EDGE_END, LEFT_HEAD, RIGHT_HEAD = range(SUMS)
 LENGTHS = 12
-_BESIDE = frozen(np.array(BESIDE, np.int64))
+_OFFSETS = frozen(np.array(POSITION_OFFSETS, np.int64))
 
 
 class Hidden(NamedTuple):
@@ -72,8 +72,8 @@ def gather(by_word: Singles, n: int, width: int) -> Singles:
         (SUMS, n + 1, H)
     """
     sums = np.zeros((SUMS, n + 1, width), np.float32)
-    for p in range(len(_BESIDE)):
-        s, offset = _BESIDE[p]
+    for p in range(len(_OFFSETS)):
+        s, offset = _OFFSETS[p]
         for i in range(n + 1):
             row = by_word[i + offset + PAD, p * width : (p + 1) * width]
             for h in range(width):

@@ -44,7 +44,7 @@ CACHED_WORDS = 100_000
 """Words whose codes are remembered."""
 CACHED_ROWS = 2_000
 """Words whose rows of the hidden part are remembered: 17 MB in `en`, and most words of a text."""
-_BESIDE = codes(["before the first word", "after the last word"])
+_BOUNDARY_CODES = codes(["before the first word", "after the last word"])
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,7 +154,7 @@ class WordFacts:
     ) -> None:
         self._frequent, self._vectors = frequent, vectors
         self._suffix_row = {end: row for row, end in enumerate(suffixes, start=1)}
-        self._known: dict[str, bytes] = {}
+        self._cache: dict[str, bytes] = {}
 
     def of(self, words: Sequence[str]) -> Longs:
         """Return six numbers for every word, (6, n).
@@ -167,12 +167,12 @@ class WordFacts:
 
     def _of(self, word: str) -> bytes:
         """Return the numbers of a word in bytes, which take less memory and are joined faster."""
-        known = self._known.get(word)
-        if known is None:
-            if len(self._known) >= CACHED_WORDS:
-                self._known.clear()
-            known = self._known[word] = self._facts(word)
-        return known
+        cached = self._cache.get(word)
+        if cached is None:
+            if len(self._cache) >= CACHED_WORDS:
+                self._cache.clear()
+            cached = self._cache[word] = self._facts(word)
+        return cached
 
     def _facts(self, word: str) -> bytes:
         end, form = suffix(word), shape(word)
@@ -195,7 +195,7 @@ def padded_codes(words: Longs, tags: Longs, domain: int = 0) -> Longs:
     result = np.empty((N_CODES, n + 2 * PAD), np.int64)
     result[:TAG, PAD:-PAD] = words[:TAG]
     result[TAG, PAD:-PAD] = tags
-    result[:, :PAD], result[:, -PAD:] = _BESIDE[0], _BESIDE[1]
+    result[:, :PAD], result[:, -PAD:] = _BOUNDARY_CODES[0], _BOUNDARY_CODES[1]
     result[DOMAIN] = domain
     return result
 

@@ -254,7 +254,7 @@ class Answers:
         """Compute p(tree) as sign and log."""
         pruned = self.posteriors.pruned
         sign, log = self.probability(single_tree(pruned.chart, derivation.items, derivation.edges))
-        return sign, log + pruned.taken_out
+        return sign, log + pruned.log_scale
 
 
 @dataclass(frozen=True, eq=False)

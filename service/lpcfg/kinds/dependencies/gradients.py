@@ -37,7 +37,7 @@ NEGLIGIBLE = 1e-4
 
 
 class Activations(NamedTuple):
-    """What `backward` needs of a forward pass: the batch's rows of facts; of every layer its input,
+    """The results of a forward pass for `backward`: the rows of facts; of every layer its input,
     its gates and c (`recurrence`), and the dropout mask of its output. masks[0] is the embedding's.
     """
 

@@ -17,13 +17,13 @@ from lpcfg.base.jit import compiled
 from lpcfg.engine.pruned.kernels import Chart
 from lpcfg.engine.rescoring.features import PAD, length_bucket
 from lpcfg.engine.rescoring.hidden import (
-    BESIDE,
     EDGE_END,
     EDGE_START,
     END,
     HEAD,
     LEFT_HEAD,
     LENGTHS,
+    POSITION_OFFSETS,
     POSITIONS,
     RIGHT_HEAD,
     SPLIT,
@@ -47,7 +47,7 @@ from lpcfg.training.rescoring.examples import (
 from lpcfg.training.rescoring.inherit import inherit
 from lpcfg.training.stages import Stage
 
-_BESIDE = frozen(np.array(BESIDE, np.int64))
+_OFFSETS = frozen(np.array(POSITION_OFFSETS, np.int64))
 _OFF = np.float32(-1e9)
 """Added to the sums of units that are left out, so that none of them is above zero."""
 
@@ -303,9 +303,9 @@ def scattered(sums: Singles, n: int, width: int) -> Singles:
     """Compute the gradient of the rows of words and of what is beside them, (n + 2 PAD,
     POSITIONS · H), from that of the sums of rows.
     """
-    result = np.zeros((n + 2 * PAD, len(_BESIDE) * width), np.float32)
-    for p in range(len(_BESIDE)):
-        which, offset = _BESIDE[p]
+    result = np.zeros((n + 2 * PAD, len(_OFFSETS) * width), np.float32)
+    for p in range(len(_OFFSETS)):
+        which, offset = _OFFSETS[p]
         for i in range(n + 1):
             add_to(result[i + offset + PAD, p * width : (p + 1) * width], sums[which, i])
     return result
