@@ -11,6 +11,8 @@ from pathlib import Path
 from lpcfg.base.cancel import FINISHING
 from lpcfg.base.errors import InputError
 
+_PAUSE = 60.0
+"""Seconds after which a line says how far it is, where there is no terminal."""
 Progress = Callable[[str, int, int], None]
 """Told what is being done, and how many of how many items are (of 0: nobody knows)."""
 
@@ -57,8 +59,8 @@ def check_output(path: Path) -> None:
 
 @contextmanager
 def progress() -> Iterator[Progress]:
-    """Show bars on a terminal. Elsewhere, write a line when a stage begins and at every tenth of
-    it.
+    """Show bars on a terminal. Elsewhere, write a line when a stage begins, at every tenth of it,
+    and when a minute has passed.
     """
     if not sys.stderr.isatty():
         yield _Lines()
@@ -95,16 +97,17 @@ class _Lines:
     """Writes progress as plain lines, with the time that is left at the pace so far."""
 
     def __init__(self) -> None:
-        self._tenths: dict[str, int] = {}
-        self._begun: dict[str, float] = {}
+        self._written: dict[str, tuple[int, float]] = {}
+        self._begun: dict[str, tuple[int, float]] = {}
 
     def __call__(self, what: str, done: int, total: int) -> None:
         now = time.monotonic()
-        begun = self._begun.setdefault(what, now)
+        before, begun = self._begun.setdefault(what, (done, now))
         tenths = 10 * done // total if total else 0
-        if self._tenths.get(what, -1) < tenths:
-            self._tenths[what] = tenths
-            left = (now - begun) / done * (total - done) if done else 0
+        last, written = self._written.get(what, (-1, now))
+        if last < tenths or now - written > _PAUSE:
+            self._written[what] = tenths, now
+            left = (now - begun) / (done - before) * (total - done) if done > before else 0
             after = f", {left:.0f} s left" if left >= 1 else ""
             sys.stderr.write(
                 f"{what}: {done} of {total}{after}\n" if total and done else f"{what}\n"

@@ -53,6 +53,19 @@ def kind_of(facts: Mapping[str, Any]) -> AnyKind:
     return kind_named(str(facts.get("kind", "constituency")))
 
 
+def find_kind(reference: str, *stores: str | Path, only: str | None = None) -> AnyKind:
+    """Tell the kind of the model that `load_model` would load, and refuse it as that does."""
+    from lpcfg.store.versions import facts_of
+
+    kind = kind_of(facts_of(reference, *stores))
+    if only is not None and kind.name != only:
+        raise InputError(
+            f"expected a {kind_named(only).title}, got {reference}, a {kind.title}: name another "
+            "model, or use `lpcfg parse`, which takes every kind"
+        )
+    return kind
+
+
 def load_model(reference: str, *stores: str | Path, only: str | None = None) -> AnyLoaded:
     """Load and verify a stored model of any kind, and make what answers.
 
@@ -65,15 +78,9 @@ def load_model(reference: str, *stores: str | Path, only: str | None = None) -> 
         StoreError: for a version that is missing or damaged
         InputError: for a model of another kind than `only`
     """
-    from lpcfg.store.versions import facts_of, load
+    from lpcfg.store.versions import load
 
-    facts = facts_of(reference, *stores)
-    kind = kind_of(facts)
-    if only is not None and kind.name != only:
-        raise InputError(
-            f"expected a {kind_named(only).title}, got {reference}, a {kind.title}: name another "
-            "model, or use `lpcfg parse`, which takes every kind"
-        )
+    kind = find_kind(reference, *stores, only=only)
     with ThreadPoolExecutor(1) as beside:
         loading = beside.submit(load, reference, *stores)
         kind.prepare()
