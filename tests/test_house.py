@@ -101,9 +101,10 @@ INSIDE = {
     ),
     "serve": (
         {"http.encoder", "http.problems", "http.logs", "memory", "scheduling.phases"},
+        {"http.keys"},
         {"http.context", "scheduling"},
         {"http.traces"},
-        {"http.keys", "served"},
+        {"served"},
         {"metrics", "jobs"},
         {"state"},
         {"http", "edge"},
