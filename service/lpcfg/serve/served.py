@@ -239,7 +239,8 @@ class Models:
 
     def named(self, name: str | None, kind: AnyKind | None = None) -> AnyLoaded:
         """Return the model with this NAME or NAME@VERSION, or the first; of this kind, if given."""
-        models = [one for one in self if kind is None or one.kind is kind]
+        loaded = [slot.model for slot in self._slots if slot.model is not None]
+        models = [one for one in loaded if kind is None or one.kind is kind]
         if kind is not None and not models:
             setting = _SETTINGS.get(kind.name, "LPCFG_MODELS")
             raise Refused(

@@ -18,8 +18,8 @@ from starlette.types import Scope
 
 from lpcfg.base.cancel import Stop
 from lpcfg.base.errors import DeadlineError
-from lpcfg.serve.http.context import KEY, Context, Proxies, connection_of, context_of
-from lpcfg.serve.http.keys import Key, Keys
+from lpcfg.serve.http.context import Context, Proxies, connection_of, context_of
+from lpcfg.serve.http.keys import Keys
 from lpcfg.serve.http.problems import Refused
 from lpcfg.serve.http.traces import Traces
 from lpcfg.serve.jobs import Jobs
@@ -38,14 +38,6 @@ BATCHES = frozenset({"/v1/batch", "/v1/dependencies/batch"})
 JOBS = "/v1/jobs"
 _DIGITS = 18  # of a Content-Length: an exabyte
 _LOOK = 5.0  # seconds between looks whether there is memory to give back
-
-
-@dataclass(frozen=True)
-class Caller:
-    """The owner of the key that a request came with, if keys are asked for, and its context."""
-
-    context: Context
-    key: Key | None = None
 
 
 @dataclass(eq=False)
@@ -162,17 +154,16 @@ class Service:
         headers, peer = scope["headers"], scope.get("client") or ("", 0)
         return Context.of(scope["method"], headers, self.proxies.address(peer[0], headers))
 
-    def enter(self, scope: Scope, context: Context) -> Key | None:
-        """Return the owner of a request's key. Raise Refused if there is none, or no room.
+    def enter(self, scope: Scope, context: Context) -> None:
+        """Find the key of a request. Raise Refused if it has none of these, or there is no room.
 
         Whether there is room is decided from the head: what the body holds is estimated from its
         length, and looked at again once it is known.
         """
-        key = None
         headers = Headers(scope=scope)
         if self.keys is not None:
-            key = self.keys.owner(headers)
-            context.key = context.client = key.name
+            context.owner = self.keys.owner(headers)
+            context.key = context.client = context.owner.name
         if not self.models.ready:
             raise starting()
         if scope["path"] in BATCHES:
@@ -185,7 +176,7 @@ class Service:
             known = length.isdecimal() and len(length) < _DIGITS
             estimate = cost_of_body(int(length)) if known else math.inf
             self.admission.check(priority_of(estimate), context.client)
-        return key
+        context.has_entered = True
 
     def stop(self) -> Stop:
         """Return the deadline for a request that begins now."""
@@ -245,15 +236,15 @@ class Service:
         finally:
             stop.cancel()
 
-    def charge(self, caller: Caller, tokens: int) -> None:
-        """Take so many tokens, which are an estimate, from the quota of the caller's key."""
-        if caller.key is not None:
-            caller.key.spend(tokens)
-            caller.context.charged += tokens
+    def charge(self, context: Context, tokens: int) -> None:
+        """Take so many tokens, which are an estimate, from the quota of a request's key."""
+        if context.owner is not None:
+            context.owner.spend(tokens)
+            context.charged += tokens
 
     def done(
         self,
-        caller: Caller,
+        context: Context,
         endpoint: str,
         model: str | None,
         lengths: Sequence[int],
@@ -264,13 +255,12 @@ class Service:
         `model` is its hash. `charged` is what the key was charged with for them; by default, for
         the whole request.
         """
-        context, key = caller.context, caller.key
         self.metrics.count(endpoint, lengths, context.key)
         context.model = model
         context.sentences += len(lengths)
         context.tokens += sum(lengths)
-        if key is not None:
-            key.correct(sum(lengths) - (context.charged if charged is None else charged))
+        if context.owner is not None:
+            context.owner.correct(sum(lengths) - (context.charged if charged is None else charged))
 
 
 def _measure(file: Path) -> Similarity:
@@ -284,11 +274,6 @@ async def until_disconnect(request: Request) -> None:
     """Wait until the client has disconnected. The request's body must have been read."""
     while (await request.receive())["type"] != "http.disconnect":
         pass
-
-
-def caller_of(request: Request) -> Caller:
-    """Return who sent a request that has passed `Service.enter`."""
-    return Caller(context_of(request.scope), request.scope[KEY])
 
 
 def service_of(request: Request) -> Service:

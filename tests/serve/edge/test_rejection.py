@@ -13,7 +13,7 @@ from uvicorn.server import ServerState
 from lpcfg.serve.app import create_app
 from lpcfg.serve.edge.connection import HttpConnection, protocol
 from lpcfg.serve.edge.rejection import EarlyRejection
-from lpcfg.serve.http.context import KEY, Context, context_of
+from lpcfg.serve.http.context import Context, context_of
 from lpcfg.serve.metrics import Metrics
 from lpcfg.serve.scheduling.admission import Priority, Ticket
 from lpcfg.serve.served import Models
@@ -155,7 +155,7 @@ def test_the_application_knows_what_the_head_has_told(full: Service) -> None:
 
     connected(full, application, ask)
     (scope,) = scopes
-    assert scope[KEY] is None  # nobody asks for keys
+    assert context_of(scope).has_entered
     assert context_of(scope).request_id == "me"
     assert context_of(scope).address == "192.0.2.1"
 

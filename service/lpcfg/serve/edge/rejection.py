@@ -10,7 +10,7 @@ from typing import Any
 
 from lpcfg.base.errors import LpcfgError
 from lpcfg.protocol.schemas import Problem
-from lpcfg.serve.http.context import KEY, MEMBER, Context
+from lpcfg.serve.http.context import MEMBER, Context
 from lpcfg.serve.http.observe import PROTECTION, finish
 from lpcfg.serve.http.problems import MEDIA_TYPE, headers_of, json_of, problem_of
 from lpcfg.serve.state import Service
@@ -27,7 +27,7 @@ class EarlyRejection:
     def answer(self, scope: Any, also: Headers, close: bool) -> bytes | None:
         """Return the bytes that refuse a request, or None if it may go on.
 
-        The context and the key of one that goes on stay in its scope, for the application.
+        The context of one that goes on stays in its scope, for the application.
         `also` are headers to add; `close` says that the connection ends with the answer.
         """
         if scope["method"] != "POST" or scope["path"] not in self._service.guarded:
@@ -38,7 +38,7 @@ class EarlyRejection:
         context = service.context(scope)
         context.endpoint = scope["path"]
         try:
-            scope[KEY] = service.enter(scope, context)
+            service.enter(scope, context)
         except LpcfgError as error:
             told = problem_of(error)
             more = [

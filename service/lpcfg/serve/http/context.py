@@ -13,6 +13,7 @@ from ipaddress import IPv6Address, ip_address, ip_network
 from typing import Any, Protocol
 
 from lpcfg.base.errors import SettingsError
+from lpcfg.serve.http.keys import Key
 from lpcfg.serve.scheduling.phases import Phase
 
 _TRACEPARENT = re.compile(
@@ -25,9 +26,6 @@ _NETWORK = 64  # bits of an IPv6 address that a provider gives one client
 _REQUEST_ID = re.compile(r"[!-~]{1,128}")
 MEMBER = "lpcfg.context"
 """The member of an ASGI scope that holds the context."""
-KEY = "lpcfg.key"
-"""The member that holds the owner of the key (None where no keys are asked for), once the request
-has entered."""
 CONNECTION = "lpcfg.connection"
 """The member that holds the connection, where the server gives it."""
 
@@ -63,6 +61,10 @@ class Context:
     endpoint: str = "other"
     key: str | None = None
     """The name of the key, if there is one."""
+    owner: Key | None = None
+    """The key itself, if keys are asked for, with what is left of its quota."""
+    has_entered: bool = False
+    """True once it has shown its key, and there was room for it."""
     model: str | None = None
     """The hash of the model that answers."""
     sentences: int = 0

@@ -19,7 +19,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from lpcfg.base.collector import collector_paused
 from lpcfg.base.errors import InputError, LimitError, LpcfgError, Stopped
 from lpcfg.serve.http import problems
-from lpcfg.serve.http.context import KEY, context_of
+from lpcfg.serve.http.context import context_of
 from lpcfg.serve.http.problems import BodyLimitError, Refused
 from lpcfg.serve.state import Service, service_of
 from lpcfg.settings import Settings
@@ -102,9 +102,9 @@ class GuardedRoute(APIRoute):
         handle = super().get_route_handler() if self.body_field is None else self._plain_handler()
 
         async def guarded(request: Request) -> Response:
-            scope = request.scope
-            if KEY not in scope:
-                scope[KEY] = service_of(request).enter(scope, context_of(scope))
+            context = context_of(request.scope)
+            if not context.has_entered:
+                service_of(request).enter(request.scope, context)
             return await _compressed(await handle(request), request)
 
         self.guarded = guarded

@@ -29,7 +29,7 @@ from lpcfg.serve.http.problems import Refused, documented, problem_of
 from lpcfg.serve.http.requests import GuardedRoute, pieces
 from lpcfg.serve.routes.lines import AHEAD, Lines, checked
 from lpcfg.serve.routes.tasks import Asked, check_bounds, located
-from lpcfg.serve.state import Service, TheService, caller_of, until_disconnect
+from lpcfg.serve.state import Service, TheService, until_disconnect
 from lpcfg.settings import Settings
 
 router = APIRouter(route_class=GuardedRoute, dependencies=[Depends(BEARER)])
@@ -285,7 +285,7 @@ async def batch(request: Request, service: TheService, asked: InQuery) -> Respon
     Any model that is served may answer; options are those of its kind. Memory stays bounded for a
     batch of any length: the service reads on only as fast as its answers are read.
     """
-    lines = Lines(service, asked, caller_of(request), request.url.path)
+    lines = Lines(service, asked, context_of(request.scope), request.url.path)
     return LinesResponse(Batch(service, request, pieces(request), lines))
 
 

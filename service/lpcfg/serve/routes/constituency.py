@@ -17,6 +17,7 @@ from lpcfg.protocol.schemas import (
     TreesResponse,
     counted,
 )
+from lpcfg.serve.http.context import context_of
 from lpcfg.serve.http.encoder import Encoded, encoded
 from lpcfg.serve.http.keys import BEARER
 from lpcfg.serve.http.problems import problem_of
@@ -28,7 +29,7 @@ from lpcfg.serve.scheduling.admission import cost_of_text, cost_of_tokens, token
 from lpcfg.serve.scheduling.phases import phase
 from lpcfg.serve.scheduling.work import Task
 from lpcfg.serve.served import version_of
-from lpcfg.serve.state import TheService, caller_of
+from lpcfg.serve.state import TheService
 from lpcfg.settings import Settings
 from lpcfg.trees.brackets import write
 
@@ -106,7 +107,7 @@ async def tree_probability(body: TreesRequest, request: Request, service: TheSer
     settings, stop = service.settings, service.stop()
     model = service.models.named(body.model, KIND)
     check_count("trees", len(body.trees), settings.max_sentences, "/trees")
-    service.charge(caller_of(request), sum(map(tokens_of_text, body.trees)))
+    service.charge(context_of(request.scope), sum(map(tokens_of_text, body.trees)))
 
     def task(number: int, text: str) -> Task[Answer]:
         at = f"/trees/{number}"

@@ -9,9 +9,10 @@ from lpcfg.base.cancel import Stop
 from lpcfg.base.errors import InputError, LimitError
 from lpcfg.kinds.sentences import Constraint, Segmenter, Sentence, sentence_from_tokens
 from lpcfg.protocol.schemas import TokensInput, counted
+from lpcfg.serve.http.context import context_of
 from lpcfg.serve.http.requests import check_count, check_length
 from lpcfg.serve.scheduling.admission import cost, cost_of_text, cost_of_tokens, tokens_of_text
-from lpcfg.serve.state import Service, caller_of
+from lpcfg.serve.state import Service
 from lpcfg.settings import Settings
 from lpcfg.trees.brackets import parse_tree
 from lpcfg.trees.normalize import normalize
@@ -112,7 +113,7 @@ def admit(
 ) -> None:
     """Raise if there are too many sentences, or more tokens than are left in the key's quota."""
     check_count("sentences", len(given or ()), service.settings.max_sentences, "/sentences")
-    service.charge(caller_of(request), tokens_in(text, given))
+    service.charge(context_of(request.scope), tokens_in(text, given))
 
 
 def estimate(text: str | None, given: Sequence[AnyInput] | None, settings: Settings) -> float:

@@ -19,7 +19,7 @@ from lpcfg.serve.http.problems import Refused, documented
 from lpcfg.serve.http.requests import GuardedRoute, pieces
 from lpcfg.serve.jobs import Draft, Facts, Job, Jobs, Progress, new_id
 from lpcfg.serve.routes.batch import LINES, InQuery
-from lpcfg.serve.state import JOBS, Caller, Service, TheService, caller_of
+from lpcfg.serve.state import JOBS, Service, TheService
 
 _AGAIN = 60.0  # seconds after which a job may be offered again to a full disk
 _BLOCK = 1 << 18  # bytes of a body or of answers that are written or read at once
@@ -54,21 +54,21 @@ async def begin(
     Once this is answered, the job survives a restart of the service. A used-up quota is waited for.
     """
     jobs = _jobs(service)
-    caller = caller_of(request)
-    jobs.check(caller.context.client)
-    name = new_id(caller.context.client, idempotency_key)
+    context = context_of(request.scope)
+    jobs.check(context.client)
+    name = new_id(context.client, idempotency_key)
     draft = jobs.draft()
     try:
         await asyncio.to_thread(draft.open)
         await _receive(request, draft, service.settings.job_bytes)
         facts = Facts(
             name,
-            caller.context.client,
-            caller.context.key,
+            context.client,
+            context.key,
             time.time(),
             draft.lines,
             {"model": request.query_params.get("model"), **asked.options.as_json()},
-            caller.context.traceparent(),
+            context.traceparent(),
         )
         job = await asyncio.to_thread(draft.finish, facts, jobs.home)
     except OSError as error:
@@ -98,18 +98,16 @@ async def _receive(request: Request, draft: Draft, most: int) -> None:
     await asyncio.to_thread(draft.write, bytes(kept))
 
 
-async def known_caller(request: Request, service: TheService) -> Caller:
-    """Return who asks about a job, whose key must be known if keys are asked for."""
-    key = None if service.keys is None else service.keys.owner(request.headers)
-    return Caller(context_of(request.scope), key)
+async def key_name(request: Request, service: TheService) -> str | None:
+    """Return the name of the key of who asks about a job; None where no keys are asked for."""
+    return None if service.keys is None else service.keys.owner(request.headers).name
 
 
 async def the_job(
-    id: str, service: TheService, caller: Annotated[Caller, Depends(known_caller)]
+    id: str, service: TheService, name: Annotated[str | None, Depends(key_name)]
 ) -> Job:
-    """Return the job with the id in the path, if it is the caller's."""
+    """Return the job with the id in the path, if it is of the key of who asks."""
     found = await asyncio.to_thread(_jobs(service).find, id)
-    name = None if caller.key is None else caller.key.name
     if found is None or found.facts.key != name:
         raise Refused("not-found", "expected the id of a job that is kept, got another: correct it")
     return found

@@ -9,6 +9,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from lpcfg.base.errors import InputError, LimitError, LpcfgError
 from lpcfg.protocol.schemas import Problem, SentenceInput
+from lpcfg.serve.http.context import Context
 from lpcfg.serve.http.encoder import encoded
 from lpcfg.serve.http.problems import Refused, json_of, problem_of, problem_of_validation
 from lpcfg.serve.http.requests import check_sentence, decoded, read_json
@@ -17,7 +18,7 @@ from lpcfg.serve.routes.tasks import Answer, Asked
 from lpcfg.serve.scheduling.admission import Priority
 from lpcfg.serve.scheduling.work import Task
 from lpcfg.serve.served import version_of
-from lpcfg.serve.state import Caller, Service
+from lpcfg.serve.state import Service
 
 AHEAD = 4
 """Lines in progress per thread: enough that no thread waits for the network."""
@@ -31,7 +32,7 @@ class Lines:
 
     service: Service
     asked: Asked
-    caller: Caller
+    context: Context
     endpoint: str
     patient: bool = False
     """True: a used-up quota is waited for. False: it is a problem."""
@@ -72,17 +73,15 @@ class Lines:
             return [self.asked.task(service.cache, sentence, stop, "")]
 
         estimate = inputs.estimate(None, [given], settings)
-        [answer] = await service.answers(
-            prepare, Priority.BATCH, self.caller.context, estimate, stop
-        )
+        [answer] = await service.answers(prepare, Priority.BATCH, self.context, estimate, stop)
         lengths = [answer.tokens]
-        service.done(self.caller, self.endpoint, model.reference.hash, lengths, expected)
+        service.done(self.context, self.endpoint, model.reference.hash, lengths, expected)
         return answer.body
 
     async def _charge(self, tokens: int) -> None:
         while True:
             try:
-                self.service.charge(self.caller, tokens)
+                self.service.charge(self.context, tokens)
             except Refused as error:
                 if not self.patient:
                     raise

@@ -23,7 +23,7 @@ from lpcfg.serve.http.keys import Key
 from lpcfg.serve.jobs import LINES, Job, Jobs, Progress
 from lpcfg.serve.routes.lines import AHEAD, Lines, checked
 from lpcfg.serve.routes.tasks import Asked
-from lpcfg.serve.state import JOBS, Caller, Service
+from lpcfg.serve.state import JOBS, Service
 
 AT_ONCE = 2
 """Jobs that a process works on at once; clients take turns."""
@@ -102,7 +102,7 @@ class Runner:
             traces = self._service.traces
             with job.locked() as ours:
                 if ours:
-                    with nullcontext() if traces is None else traces.job(lines.caller.context):
+                    with nullcontext() if traces is None else traces.job(lines.context):
                         await self._answer(job, lines)
         except (LpcfgError, OSError) as error:
             if not job.folder.exists():  # it was deleted
@@ -114,11 +114,11 @@ class Runner:
     def _lines(self, job: Job) -> Lines:
         options, name = dict(job.facts.options), job.facts.key
         model = self._service.models.named(options.pop("model"))
-        key = None if self._service.keys is None else self._key(name)
         context = Context.of("JOB", [(b"traceparent", job.facts.trace.encode())])
         context.client, context.key, context.endpoint = job.facts.client, name, JOBS
+        context.owner = None if self._service.keys is None else self._key(name)
         asked = Asked(model, model.kind.options.of(options))
-        return Lines(self._service, asked, Caller(context, key), JOBS, patient=True)
+        return Lines(self._service, asked, context, JOBS, patient=True)
 
     def _key(self, name: str | None) -> Key:
         for key in self._service.keys or ():
@@ -143,7 +143,7 @@ class Runner:
                 progress = await asyncio.to_thread(_write, answers, job, found, progress)
                 number += len(piece)
         job.save(replace(progress, done=True))
-        context = lines.caller.context
+        context = lines.context
         _log.info(
             "job",
             job=job.facts.id,

@@ -4,6 +4,7 @@ from fastapi import APIRouter, Depends, Request
 from starlette.responses import Response
 
 from lpcfg.protocol.schemas import PairInput, SimilarityRequest, SimilarityResponse
+from lpcfg.serve.http.context import context_of
 from lpcfg.serve.http.encoder import Encoded, encoded
 from lpcfg.serve.http.keys import BEARER
 from lpcfg.serve.http.problems import Refused, documented
@@ -11,7 +12,7 @@ from lpcfg.serve.http.requests import GuardedRoute, check_count, check_length
 from lpcfg.serve.scheduling.admission import tokens_of_text
 from lpcfg.serve.scheduling.phases import phase
 from lpcfg.serve.scheduling.work import Task
-from lpcfg.serve.state import TheService, caller_of
+from lpcfg.serve.state import TheService
 from lpcfg.settings import Settings
 from lpcfg.text.tokenize import tokenize
 from lpcfg.words.similarity import Similarity, comparison
@@ -47,7 +48,7 @@ async def similarity(body: SimilarityRequest, request: Request, service: TheServ
         )
     check_count("pairs", len(body.pairs), settings.max_sentences, "/pairs")
     service.charge(
-        caller_of(request),
+        context_of(request.scope),
         sum(tokens_of_text(one) for pair in body.pairs for one in (pair.first, pair.second)),
     )
 
@@ -62,7 +63,7 @@ async def similarity(body: SimilarityRequest, request: Request, service: TheServ
 
     answers = await service.compute(request, prepare, sum(map(_cost, body.pairs)), stop)
     lengths = [length for _, both in answers for length in both]
-    service.done(caller_of(request), "/v1/similarity", None, lengths)
+    service.done(context_of(request.scope), "/v1/similarity", None, lengths)
     told = {"scale": measure.scale, "pairs": [pair for pair, _ in answers]}
     return Response(encoded(told), media_type="application/json")
 

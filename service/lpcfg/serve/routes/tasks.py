@@ -14,12 +14,13 @@ from lpcfg.base.errors import InputError, LimitError
 from lpcfg.base.options import Options
 from lpcfg.kinds.registry import AnyLoaded
 from lpcfg.kinds.sentences import Sentence
+from lpcfg.serve.http.context import context_of
 from lpcfg.serve.http.encoder import encoded
 from lpcfg.serve.scheduling.admission import cost_of_tokens
 from lpcfg.serve.scheduling.cache import Cache
 from lpcfg.serve.scheduling.phases import phase
 from lpcfg.serve.scheduling.work import Task
-from lpcfg.serve.state import Service, caller_of
+from lpcfg.serve.state import Service
 from lpcfg.settings import Settings
 
 
@@ -106,7 +107,7 @@ async def answered(
 
     answers = await service.compute(request, prepare, estimate, stop)
     lengths = [one.tokens for one in answers]
-    service.done(caller_of(request), endpoint, model.reference.hash, lengths)
+    service.done(context_of(request.scope), endpoint, model.reference.hash, lengths)
     return answers
 
 

@@ -5,6 +5,8 @@ A thread that works for a request has its list of phases at hand; without one, n
 
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 MOST = 64
@@ -27,18 +29,13 @@ class _Present(threading.local):
 _present = _Present()
 
 
-class noted_in:
+@contextmanager
+def noted_in(phases: list[Phase] | None) -> Iterator[None]:
     """Note the phases inside in this list, if there is one."""
-
-    __slots__ = ("_phases",)
-
-    def __init__(self, phases: list[Phase] | None) -> None:
-        self._phases = phases
-
-    def __enter__(self) -> None:
-        _present.phases = self._phases
-
-    def __exit__(self, *_: object) -> None:
+    _present.phases = phases
+    try:
+        yield
+    finally:
         _present.phases = None
 
 
@@ -49,16 +46,11 @@ def note(phases: list[Phase] | None, name: str, seconds: float) -> None:
         phases.append(Phase(name, now - int(1e9 * seconds), now))
 
 
-class phase:
+@contextmanager
+def phase(name: str) -> Iterator[None]:
     """Note what is done inside as a phase."""
-
-    __slots__ = ("_name", "_started")
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-
-    def __enter__(self) -> None:
-        self._started = time.perf_counter()
-
-    def __exit__(self, *_: object) -> None:
-        note(_present.phases, self._name, time.perf_counter() - self._started)
+    started = time.perf_counter()
+    try:
+        yield
+    finally:
+        note(_present.phases, name, time.perf_counter() - started)
