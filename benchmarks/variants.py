@@ -49,7 +49,7 @@ from lpcfg.training.data.treebank import (
 )
 from lpcfg.training.estimators.compact import tables_of
 from lpcfg.training.estimators.moments import Occurrences, Projection
-from lpcfg.training.estimators.registry import Job, estimator
+from lpcfg.training.estimators.registry import EstimatorInputs, estimator
 from lpcfg.training.estimators.spectral import SpectralConfig, project
 from lpcfg.training.pipeline import train
 from lpcfg.training.stages import Stages
@@ -136,8 +136,8 @@ def em_steps(bank: Path, arguments: argparse.Namespace) -> Iterator[Record]:
             return 0.0
 
         settings = member("em", states=m, steps=arguments.steps, patience=arguments.steps + 1)
-        job = Job(examples, 1, 1, Stages(), score)
-        estimator("em").estimate(job, settings.settings)
+        inputs = EstimatorInputs(examples, 1, 1, Stages(), score)
+        estimator("em").estimate(inputs, settings.settings)
         yield {"states": m, "f1": scores}
 
 

@@ -10,7 +10,7 @@ from lpcfg.kinds.dependencies.arcs import Arcs
 from lpcfg.kinds.dependencies.expansion import expand
 from lpcfg.training.data.examples import Examples
 from lpcfg.training.data.treebank import forest_of, lexicon_of
-from lpcfg.training.estimators.registry import Facts, Job, estimator
+from lpcfg.training.estimators.registry import EstimatorInputs, Facts, estimator
 from lpcfg.training.stages import Stages
 
 
@@ -43,6 +43,6 @@ def learn(
     forest = forest_of(map(expand, trees))
     lexicon = lexicon_of(forest, rare_threshold=rare_threshold, language=language)
     chosen = estimator(name)
-    job = Job(Examples.of(forest, lexicon), seed, workers, Stages())
-    tables, facts = chosen.estimate(job, chosen.settings() if settings is None else settings)
+    inputs = EstimatorInputs(Examples.of(forest, lexicon), seed, workers, Stages())
+    tables, facts = chosen.estimate(inputs, chosen.settings() if settings is None else settings)
     return Expanded(tables, lexicon, facts)

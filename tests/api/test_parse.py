@@ -214,7 +214,7 @@ import sys
 import lpcfg
 from lpcfg.training.data import treebank
 
-treebank._PIECE = 2000  # bytes a worker reads at a time, so that a small file needs several
+treebank._CHUNK = 2000  # bytes a worker reads at a time, so that a small file needs several
 print("once")
 model = lpcfg.train(sys.argv[1], estimator="counts", workers=2)
 print(model.parser().parse([["The", "dog", "slept", "."]]))

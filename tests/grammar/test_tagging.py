@@ -176,7 +176,7 @@ def toy() -> tuple[Forest, Lexicon, TagModel]:
 
 def learned(bank: Forest, seed: int = 1) -> TagModel:
     stage = Stage("tagger", 0, silent)
-    return tagger.reach(bank, seed=seed, stage=stage, rows=1 << 10).model()
+    return tagger.learn_tagger(bank, seed=seed, stage=stage, rows=1 << 10).model()
 
 
 def tagged(model: TagModel, *words: str) -> list[str]:
@@ -200,7 +200,9 @@ def test_the_loss_falls_in_every_epoch() -> None:
     weight, squares = np.zeros((256, len(words.tags)), np.float32), np.ones(256, np.float32)
     order = np.arange(bank.n_trees)
     losses = [
-        tagger.learn(weight, squares, coded, word, gold, start, order, 5, 0.4, len(words.tags))
+        tagger.learn_epoch(
+            weight, squares, coded, word, gold, start, order, 5, 0.4, len(words.tags)
+        )
         for _ in range(5)
     ]
     assert losses == sorted(losses, reverse=True)
@@ -224,15 +226,15 @@ def test_a_tagger_goes_on_from_what_a_part_has_taught() -> None:
     part = forest("".join(tree for tree in TOY.splitlines() if "they" not in tree) * 20)
     bank, words, anew = toy()
     stage = Stage("tagger", 0, silent)
-    first = tagger.reach(part, seed=1, stage=stage, rows=1 << 10)
+    first = tagger.learn_tagger(part, seed=1, stage=stage, rows=1 << 10)
     before = stage.items
-    found = tagger.reach(bank, seed=1, stage=stage, rows=1 << 10, before=first)
+    found = tagger.learn_tagger(bank, seed=1, stage=stage, rows=1 << 10, before=first)
     assert stage.items - before == 2 * bank.is_leaf.sum()
     model = found.model()
     assert (first.tags, found.tags) == (("DT", "NN", "VB"), ("DT", "NN", "PRP", "VB"))
     assert tagged(model, "they", "set", "tables") == ["PRP", "VB", "NN"]
     # it starts where the part has led it, and does not change that
-    start = tagger.Reached.start(bank, words.tags, 1 << 10, None, first)
+    start = tagger.TaggerState.start(bank, words.tags, 1 << 10, None, first)
     for column, tag in enumerate(first.tags):
         moved = start.weight[:, words.tags.index(tag)]
         np.testing.assert_array_equal(moved, first.weight[:, column])
@@ -245,7 +247,7 @@ def test_a_tagger_goes_on_from_what_a_part_has_taught() -> None:
 def test_numbers_that_fill_rows_of_weights_stay_zero() -> None:
     bank, words, _ = toy()
     stage = Stage("tagger", 0, silent)
-    found = tagger.reach(bank, seed=1, stage=stage, rows=1 << 10)
+    found = tagger.learn_tagger(bank, seed=1, stage=stage, rows=1 << 10)
     assert found.weight.shape[1] == tagger.WIDTH > len(words.tags)
     assert found.weight[:, : len(words.tags)].any()
     assert not found.weight[:, len(words.tags) :].any()
@@ -257,7 +259,7 @@ def test_the_number_of_tokens_decides_the_epochs(monkeypatch: pytest.MonkeyPatch
     for tokens, epochs in ((0, 3), (5 * size, 5), (100 * size, 8)):
         monkeypatch.setattr(tagger, "TOKENS", tokens)
         stage = Stage("tagger", 0, silent)
-        tagger.reach(bank, seed=1, stage=stage, rows=4)
+        tagger.learn_tagger(bank, seed=1, stage=stage, rows=4)
         assert stage.items == epochs * size
 
 
@@ -425,7 +427,7 @@ def test_classes_let_a_model_tell_words_that_it_never_saw() -> None:
     nouns = {w.lower(): 1 for w, tag in leaves() if tag == "NN"}
     classes = {w.lower(): 0 for w, tag in leaves() if tag != "NN"} | nouns | {"qqq": 1, "qqr": 0}
     stage = Stage("tagger", 0, silent)
-    model = tagger.reach(forest, seed=1, stage=stage, classes=classes).model()
+    model = tagger.learn_tagger(forest, seed=1, stage=stage, classes=classes).model()
     noun = model.tags.index("NN")
     in_class, out_of_it = (model.log_shares(("the", w, "."))[1, noun] for w in ("qqq", "qqr"))
     assert in_class > out_of_it

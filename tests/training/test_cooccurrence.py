@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from lpcfg.training.estimators.cooccurrence import Counts
+from lpcfg.training.estimators.cooccurrence import FeatureCounts
 
 
-def counts_of(features: list[tuple[int, int]]) -> Counts:
+def counts_of(features: list[tuple[int, int]]) -> FeatureCounts:
     template, code = (np.array([one[k] for one in features], np.int64) for k in range(2))
-    return Counts(template.astype(np.int32), code, np.ones(len(features), np.int64))
+    return FeatureCounts(template.astype(np.int32), code, np.ones(len(features), np.int64))
 
 
 @pytest.mark.parametrize("seed", range(5))

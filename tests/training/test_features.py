@@ -9,7 +9,13 @@ import pytest
 from lpcfg.base.errors import TrainingError
 from lpcfg.training.data import features
 from lpcfg.training.data.examples import Examples
-from lpcfg.training.data.features import ALL_TEMPLATES, MORE_TEMPLATES, TEMPLATES, Context, Features
+from lpcfg.training.data.features import (
+    ALL_TEMPLATES,
+    MORE_TEMPLATES,
+    TEMPLATES,
+    Features,
+    NodeArrays,
+)
 from lpcfg.training.data.heads import head_leaves, levels
 from lpcfg.training.data.treebank import forest_of, lexicon_of, strees_of
 from lpcfg.trees.binarize import binarize
@@ -22,11 +28,11 @@ EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 FIGURE_1 = "(S (NP (D the) (N cat)) (VP (V saw) (NP (D the) (N dog))))"
 
 
-def context_of(trees: list[Tree]) -> Context:
+def arrays_of(trees: list[Tree]) -> NodeArrays:
     """Return the context of s-trees in which every word is a terminal."""
     forest = forest_of(trees)
     lexicon = lexicon_of(forest, rare_threshold=0, language="neutral")
-    return Context(Examples.of(forest, lexicon))
+    return NodeArrays(Examples.of(forest, lexicon))
 
 
 @pytest.fixture(params=["small-0", "small-1", "gum-1"])
@@ -96,7 +102,7 @@ def same_partition(numbers: np.ndarray, descriptions: list[Hashable]) -> bool:
 
 def test_features_differ_exactly_when_their_descriptions_do(varied: list[Tree]) -> None:
     """Feature by feature, for the examples of every symbol."""
-    context = context_of(varied)
+    context = arrays_of(varied)
     nodes = [node for tree in strees_of(context.forest) for node in naive.nodes_of(tree)]
     features = Features.of(context, ALL_TEMPLATES)
     for a in range(features.n_symbols):
@@ -115,7 +121,7 @@ def test_features_differ_exactly_when_their_descriptions_do(varied: list[Tree]) 
 
 def test_features_of_words_are_those_of_the_words_there(varied: list[Tree]) -> None:
     """The terminal, or the last three letters, of the words at and around every node."""
-    context = context_of(varied)
+    context = arrays_of(varied)
     trees = strees_of(context.forest)
     words = [[leaf.word or "" for leaf in tree.leaves()] for tree in trees]
     forest = context.forest
@@ -204,7 +210,7 @@ def test_an_intermediate_symbol_has_the_head_of_its_part(horizontal: int) -> Non
 
 @pytest.mark.parametrize("name", ALL_TEMPLATES)
 def test_every_template_can_be_left_out(name: str) -> None:
-    context = context_of([parse_tree(FIGURE_1)])
+    context = arrays_of([parse_tree(FIGURE_1)])
     kept = [other for other in ALL_TEMPLATES if other != name]
     whole, rest = (Features.of(context, names) for names in (ALL_TEMPLATES, kept))
     side = name.partition(":")[0]
@@ -214,7 +220,7 @@ def test_every_template_can_be_left_out(name: str) -> None:
 
 
 def test_counts_say_how_many_examples_have_each_feature() -> None:
-    context = context_of([parse_tree(FIGURE_1)] * 3)
+    context = arrays_of([parse_tree(FIGURE_1)] * 3)
     features = Features.of(context, ALL_TEMPLATES)
     for a in range(features.n_symbols):
         for side in (features.inside(a), features.outside(a)):
@@ -226,7 +232,7 @@ def test_counts_say_how_many_examples_have_each_feature() -> None:
 
 def test_an_unknown_template_is_refused() -> None:
     with pytest.raises(TrainingError, match=r"expected feature templates among .*, got inside:no"):
-        Features.of(context_of([parse_tree(FIGURE_1)]), ("inside:no",))
+        Features.of(arrays_of([parse_tree(FIGURE_1)]), ("inside:no",))
 
 
 def test_pairs_of_values_stay_apart_in_grammars_too_large_for_one_number() -> None:

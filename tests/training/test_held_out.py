@@ -20,21 +20,19 @@ from lpcfg.kinds.constituency.predict import Parser
 from lpcfg.kinds.constituency.readout import constituents_of
 from lpcfg.kinds.sentences import Sentence
 from lpcfg.training.config import TrainingConfig, member
-from lpcfg.training.data.held_out import LAG, HeldOut, Parsed, restored
+from lpcfg.training.data.held_out import LAG, HeldOut, Parsed
 from lpcfg.training.data.treebank import Forest, forest_of, part_of, read_forest, strees_of
 from lpcfg.training.estimators import registry as estimators
-from lpcfg.training.estimators.registry import ESTIMATORS, Estimator, Job
+from lpcfg.training.estimators.registry import ESTIMATORS, Estimator, EstimatorInputs
 from lpcfg.training.pipeline import train
-from lpcfg.training.plan import FEWEST, held_out, spread
+from lpcfg.training.plan import FEWEST
 from lpcfg.training.rescoring import run
 from lpcfg.training.rescoring.charts import Spilled
 from lpcfg.training.rescoring.estimate import LayerData, LayerState, learn_layer
 from lpcfg.training.rescoring.jackknife import folds_of
 from lpcfg.training.rescoring.settings import RescoringSettings
 from lpcfg.training.stages import Stages
-from lpcfg.training.summary import card
-from lpcfg.trees.binarize import restore
-from lpcfg.trees.brackets import parse_tree, write
+from lpcfg.trees.brackets import parse_tree
 from lpcfg.trees.tree import Tree
 from tests import small_models
 from tests.small_models import SMALL
@@ -55,18 +53,6 @@ def numbered(folder: Path, count: int) -> Path:
     return bank(folder, "".join(f"(S (N w{k}) (V v))" for k in range(count)))
 
 
-def test_held_out_runs_are_spread_and_leave_no_trace_in_training(tmp_path: Path) -> None:
-    forest = read_forest(numbered(tmp_path, 2000))
-    marked = held_out(forest, 600)
-    rest, held = part_of(forest, np.flatnonzero(~marked)), restored(forest, np.flatnonzero(marked))
-    runs = (*range(300, 366), *range(967, 1034), *range(1633, 1700))
-    assert [tree.tokens()[0] for tree in held] == [f"w{k}" for k in runs]
-    assert rest.n_trees == 1800
-    assert set(rest.words) == set(forest.words) - {tree.tokens()[0] for tree in held}
-    together = [write(restore(tree)) for tree in strees_of(rest)] + [write(tree) for tree in held]
-    assert sorted(together) == sorted(write(restore(tree)) for tree in strees_of(forest))
-
-
 @pytest.mark.parametrize("seed", range(5))
 def test_a_part_of_a_forest_is_the_forest_of_that_part(seed: int) -> None:
     forest = read_forest(SMALL, horizontal=1, sibling_threshold=0)
@@ -77,42 +63,6 @@ def test_a_part_of_a_forest_is_the_forest_of_that_part(seed: int) -> None:
     for field in fields(Forest):
         np.testing.assert_array_equal(getattr(part, field.name), getattr(alone, field.name))
     assert len(part.symbols) < len(forest.symbols)
-
-
-def test_at_most_one_tree_in_ten_is_held_out(tmp_path: Path) -> None:
-    forest = read_forest(numbered(tmp_path, 2000))
-    assert [held_out(forest, most).sum() for most in (0, 60, 1000)] == [0, 60, 200]
-
-
-def test_too_few_trees_for_a_map_are_all_learned_from(tmp_path: Path) -> None:
-    forest = read_forest(numbered(tmp_path, 10 * FEWEST - 1))
-    assert not held_out(forest, 600).any()
-    model, report = train(SMALL, COUNTS)
-    assert model.calibration is None
-    assert report.as_json()["held_out"] == {}
-
-
-@pytest.mark.parametrize(
-    ("count", "told"), [(1, "1 tree is too few"), (10, "10 trees are"), (499, "499 trees are")]
-)
-def test_a_treebank_too_small_to_hold_trees_out_is_said_to_be(
-    tmp_path: Path, count: int, told: str
-) -> None:
-    _, report = train(numbered(tmp_path, count), COUNTS)
-    assert report.warning is not None
-    assert report.warning.startswith(told)
-    assert "probabilities are not calibrated: give at least 500 trees, or adapt" in report.warning
-    assert report.as_json()["warning"] == report.warning
-    assert f"**Note:** {report.warning}." in card("few", report)
-
-
-def test_enough_trees_or_none_wanted_are_no_reason_for_a_warning(tmp_path: Path) -> None:
-    _, report = train(numbered(tmp_path, 500), COUNTS)
-    assert report.held_out["trees"] == FEWEST
-    assert report.warning is None
-    assert "**Note:**" not in card("enough", report)
-    _, report = train(numbered(tmp_path, 10), replace(COUNTS, held_out=0))
-    assert report.warning is None
 
 
 def test_the_map_gives_the_share_of_right_held_out_spans(tmp_path: Path) -> None:
@@ -187,9 +137,9 @@ def test_estimators_choose_by_f1_on_held_out_trees(
 ) -> None:
     chosen: list[float | None] = []
 
-    def choosing(job: Job, settings: object) -> tuple[Tables, dict[str, object]]:
-        tables, facts = ESTIMATORS["counts"].estimate(job, settings)
-        chosen.append(None if job.choose is None else job.choose(tables))
+    def choosing(inputs: EstimatorInputs, settings: object) -> tuple[Tables, dict[str, object]]:
+        tables, facts = ESTIMATORS["counts"].estimate(inputs, settings)
+        chosen.append(None if inputs.choose is None else inputs.choose(tables))
         return tables, dict(facts)
 
     made_up = Estimator(ESTIMATORS["em"].settings, choosing)
@@ -370,21 +320,6 @@ def test_unfamiliar_text_counts_for_no_kind_and_for_the_one_guessed(tmp_path: Pa
     assert both.raw.items == 600
     for maps, found in ((alone, ["articles"]), (both, ["", "articles", "letters"])):
         assert [kind for kind, one in maps.domains.items() if one.raw_error is not None] == found
-
-
-def test_trees_are_spread_over_those_to_choose_from() -> None:
-    one = np.zeros(10, np.int32)
-    assert spread(np.arange(10, 20), one, 4).tolist() == [10, 12, 15, 17]
-    assert spread(np.arange(3), one[:3], 5).tolist() == [0, 1, 2]
-    assert spread(np.arange(0), one[:0], 5).tolist() == []
-
-
-def test_every_source_gives_as_many_trees_where_it_has_them() -> None:
-    source = np.array([2] * 10 + [0] * 3 + [1] * 20)
-    chosen = spread(np.arange(33), source, 15)
-    assert np.bincount(source[chosen]).tolist() == [3, 6, 6]
-    assert chosen.tolist() == sorted(set(chosen.tolist()))
-    assert len(spread(np.arange(33), source, 40)) == 33
 
 
 def test_a_source_counts_as_often_as_its_emphasis_says(tmp_path: Path) -> None:

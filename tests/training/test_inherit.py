@@ -14,7 +14,7 @@ from lpcfg.training.config import TrainingConfig, member
 from lpcfg.training.pipeline import train
 from lpcfg.training.rescoring.inherit import SHARE, fits, inherit
 from lpcfg.training.rescoring.settings import RescoringSettings
-from lpcfg.training.words import Words
+from lpcfg.training.words import VectorSource
 from tests.small_layers import TINY, random_hidden, random_layer
 from tests.small_models import SMALL
 
@@ -61,7 +61,7 @@ def learned(layer: Layer, width: int) -> tuple[Layer, dict[str, object]]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "bank.mrg"
         path.write_text(SMALL.read_text(encoding="utf-8") * 2, encoding="utf-8")
-        model, report = train(path, config, words=Words(layer=layer, model="other@1"))
+        model, report = train(path, config, words=VectorSource(layer=layer, model="other@1"))
     assert model.rescoring is not None
     return model.rescoring, report.rescoring
 

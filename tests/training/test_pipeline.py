@@ -23,7 +23,7 @@ from lpcfg.training.config import Member, TrainingConfig, config_of, member
 from lpcfg.training.data import treebank
 from lpcfg.training.data.treebank import read_forest
 from lpcfg.training.estimators import registry as estimators
-from lpcfg.training.estimators.registry import ESTIMATORS, Estimator, Job
+from lpcfg.training.estimators.registry import ESTIMATORS, Estimator, EstimatorInputs
 from lpcfg.training.pipeline import train, train_and_publish
 from lpcfg.training.summary import unseen
 from lpcfg.trees.brackets import read
@@ -67,7 +67,7 @@ def test_the_model_does_not_depend_on_the_number_of_workers(
     monkeypatch: pytest.MonkeyPatch, workers: int
 ) -> None:
     alone, report = train(SMALL, COUNTS)
-    monkeypatch.setattr(treebank, "_PIECE", 1 << 10)
+    monkeypatch.setattr(treebank, "_CHUNK", 1 << 10)
     monkeypatch.setattr(executors, "ENOUGH", 1)
     together, same_report = train(SMALL, COUNTS, workers=workers)
     assert tensors(together) == tensors(alone)
@@ -137,10 +137,10 @@ class Seeded:
     factor: float = 1.0
 
 
-def _seeded(job: Job, settings: Seeded) -> tuple[object, dict[str, object]]:
-    with job.stages.stage("draw"):
-        tables, facts = ESTIMATORS["counts"].estimate(job, None)
-    return tables, {**facts, "drawn": job.seed * settings.factor}
+def _seeded(inputs: EstimatorInputs, settings: Seeded) -> tuple[object, dict[str, object]]:
+    with inputs.stages.stage("draw"):
+        tables, facts = ESTIMATORS["counts"].estimate(inputs, None)
+    return tables, {**facts, "drawn": inputs.seed * settings.factor}
 
 
 def test_members_share_one_grammar_and_have_seeds_and_stages_of_their_own(

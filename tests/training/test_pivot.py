@@ -11,7 +11,7 @@ from lpcfg.base.errors import TrainingError
 from lpcfg.grammar.known import enumerate_trees, read_lpcfg
 from lpcfg.grammar.tables import Doubles, Tables
 from lpcfg.training.data.examples import Examples
-from lpcfg.training.data.features import SIMPLE_TEMPLATES, Context, Features
+from lpcfg.training.data.features import SIMPLE_TEMPLATES, Features, NodeArrays
 from lpcfg.training.data.treebank import forest_of
 from lpcfg.training.estimators import pivot
 from lpcfg.training.estimators.pivot import (
@@ -256,7 +256,7 @@ def test_no_symbol_gets_more_states_than_have_pivots(exact: Examples, states: in
 def test_features_of_a_template_have_distributions_given_a_state(small: Examples) -> None:
     config = PivotConfig(states=6, pivot_count=3)
     projection, _ = project(small, config, seed=1, workers=1)
-    features = Features.of(Context(small), config.chosen(1))
+    features = Features.of(NodeArrays(small), config.chosen(1))
     most = 0
     for a in range(features.n_symbols):
         nodes = features.nodes[features.start[a] : features.start[a + 1]]

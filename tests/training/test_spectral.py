@@ -340,7 +340,7 @@ def test_a_preterminal_with_one_word_has_one_state() -> None:
 
 def test_no_symbol_has_more_states_than_examples_or_features() -> None:
     learned = Learned(small_treebank(), SpectralConfig(states=50, cut=0.0))
-    features = spectral.Features.of(spectral.Context(learned.examples), ALL_TEMPLATES)
+    features = spectral.Features.of(spectral.NodeArrays(learned.examples), ALL_TEMPLATES)
     for a, m in enumerate(learned.tables.states):
         sides = (features.inside(a), features.outside(a))
         assert m <= min(len(sides[0].feature), *(side.n_features for side in sides))

@@ -156,20 +156,20 @@ def test_the_forest_does_not_depend_on_the_number_of_workers(
 ) -> None:
     source = treebanks / "gum" / "dev.mrg"
     whole = read_forest(source, horizontal=1)
-    monkeypatch.setattr(treebank, "_PIECE", 1 << 15)
+    monkeypatch.setattr(treebank, "_CHUNK", 1 << 15)
     monkeypatch.setattr(executors, "ENOUGH", 1)
     for workers in (1, 2, 3):
         with Pool(workers) as beside:
-            pieces = read_forest(source, horizontal=1, pool=beside)
-        assert contents(pieces) == contents(whole)
+            chunks = read_forest(source, horizontal=1, pool=beside)
+        assert contents(chunks) == contents(whole)
 
 
-def test_pieces_are_cut_between_trees_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(treebank, "_PIECE", 4)
+def test_chunks_are_cut_between_trees_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(treebank, "_CHUNK", 4)
     text = "(S (A \U0001f600)\n   (B b))(S (A c) (B d))\n\n ( (S\n(A e)\n(B f)) ) \n"
-    pieces = [piece.decode() for piece in treebank._pieces(text)]
-    assert "".join(pieces) == text
-    assert [piece.strip() for piece in pieces] == [
+    chunks = [chunk.decode() for chunk in treebank._chunks(text)]
+    assert "".join(chunks) == text
+    assert [chunk.strip() for chunk in chunks] == [
         "(S (A \U0001f600)\n   (B b))",
         "(S (A c) (B d))",
         "( (S\n(A e)\n(B f)) )",
@@ -188,7 +188,7 @@ def test_pieces_are_cut_between_trees_only(monkeypatch: pytest.MonkeyPatch) -> N
 def test_an_error_in_a_later_piece_names_its_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workers: int, bad: str, problem: str
 ) -> None:
-    monkeypatch.setattr(treebank, "_PIECE", 64)
+    monkeypatch.setattr(treebank, "_CHUNK", 64)
     monkeypatch.setattr(executors, "ENOUGH", 1)
     good = "(S (A a) (B b))\n" * 40
     (tmp_path / "bank.mrg").write_text(good + bad + "\n" + good)

@@ -38,7 +38,7 @@ from lpcfg.text.files import Source
 from lpcfg.text.tokenize import penn_forms
 from lpcfg.training.data.treebank import forest_of
 from lpcfg.training.rescoring.adapting import Continued, continue_layer
-from lpcfg.training.tagger import DROPOUT, learn
+from lpcfg.training.tagger import DROPOUT, learn_epoch
 from lpcfg.trees.binarize import (
     LEAF_MARK,
     SIBLING_MARK,
@@ -69,7 +69,16 @@ class Adapted:
 
 
 def adapt(base: Model, trees: Sequence[Tree], *, seed: int = 1) -> Adapted:
-    """Adapt a model to normalized trees. The same seed gives the same model."""
+    """Adapt a model to a few trees. The same seed gives the same model.
+
+    Args:
+        base: the model.
+        trees: normalized trees, in the style that it was learned in.
+        seed: of random numbers.
+
+    Raises:
+        TrainingError: if there are no trees, or the base knows no unknown words.
+    """
     if base.lexicon.rare_threshold == 0:
         raise TrainingError(
             "expected a base that can tag unknown words, got one with a literal lexicon: train it "
@@ -77,7 +86,7 @@ def adapt(base: Model, trees: Sequence[Tree], *, seed: int = 1) -> Adapted:
         )
     if not trees:
         raise TrainingError("expected trees to adapt to, got none: give some with words")
-    own = _Counts(base, trees)
+    own = _OwnCounts(base, trees)
     model, facts = _adapted(own, seed), own.facts()
     if model.rescoring is not None:
         continued = _continued(model, model.rescoring, base, trees, seed)
@@ -87,7 +96,7 @@ def adapt(base: Model, trees: Sequence[Tree], *, seed: int = 1) -> Adapted:
     return Adapted(model, facts)
 
 
-def _adapted(own: "_Counts", seed: int) -> Model:
+def _adapted(own: "_OwnCounts", seed: int) -> Model:
     """Return the base with all but its layer adapted to these counts."""
     base = own.base
     lexicon = own.lexicon()
@@ -98,7 +107,7 @@ def _adapted(own: "_Counts", seed: int) -> Model:
         lexicon=lexicon,
         coarse=coarse,
         members=tuple(
-            _scaled(one, rules, _ratio(roots, base.coarse.c_one)) for one in base.members
+            _scaled(member, rules, _ratio(roots, base.coarse.c_one)) for member in base.members
         ),
         tagger=None if base.tagger is None else _tagger(base.tagger, own, lexicon, seed),
     )
@@ -114,7 +123,7 @@ def _continued(
     """Let the adapted model's layer learn from the trees."""
 
     def adapt_to(chosen: Longs) -> Model:
-        return _adapted(_Counts(base, [trees[at] for at in chosen]), seed)
+        return _adapted(_OwnCounts(base, [trees[k] for k in chosen]), seed)
 
     own = forest_of(binarize(tree, horizontal=model.horizontal) for tree in trees)
     with tempfile.TemporaryDirectory(prefix="lpcfg-charts-") as folder:
@@ -132,9 +141,24 @@ def adapt_and_publish(
     seed: int = 1,
     workers: int = 1,
 ) -> tuple[Reference, dict[str, Any]]:
-    """Adapt a stored model to trees and publish the result; also return its facts.
+    """Adapt a stored model to trees, and publish the result.
 
-    Without a style, trees are brought into the one that the base was learned in.
+    Args:
+        sources: files of trees.
+        base: the stored model.
+        store: the model store.
+        name: the name of the new model there.
+        style: that the trees are brought into; by default the one that the base was learned in.
+        dev: files of trees to evaluate the new model on.
+        seed: of random numbers.
+        workers: processes that evaluate.
+
+    Returns:
+        The published version, and facts about it.
+
+    Raises:
+        StoreError: if there is no such base, or the store cannot be published to.
+        TrainingError: if the base cannot be adapted, or there are no trees.
     """
     check_publishable(store, name)
     stored = load(base, store)
@@ -150,9 +174,9 @@ def adapt_and_publish(
         "dev": None,
     }
     if gold:
-        found = examine(Parser(adapted.model), gold, workers=workers)
-        scores = evaluate(zip(gold, found.trees, strict=True))
-        facts["dev"] = {**scores.as_dict(), **calibration_facts(found)}
+        examined = examine(Parser(adapted.model), gold, workers=workers)
+        scores = evaluate(zip(gold, examined.trees, strict=True))
+        facts["dev"] = {**scores.as_dict(), **calibration_facts(examined)}
     about = (
         f"# {name}\n\n{stored.reference}, adapted to {adapted.facts['trees']:,} trees of "
         f"{adapted.facts['words']:,} words. Below is the base's own card.\n\n{stored.card}"
@@ -175,7 +199,7 @@ def _scaled(member: Tables, rules: Doubles, roots: Doubles) -> Tables:
     )
 
 
-class _Counts:
+class _OwnCounts:
     """Counts of the base's symbols, rules and words in the new trees."""
 
     def __init__(self, base: Model, trees: Sequence[Tree]) -> None:
@@ -200,9 +224,10 @@ class _Counts:
         """Find the base's symbol for a node; -1 if there is none."""
         names, label = self._symbols, node.label
         if node.word is not None:
-            over = [label, label + LEAF_MARK, *_tag_names(label)]
-            leaves = (a for name in over if (a := names.get(name, -1)) >= 0)
-            return next((a for a in leaves if a >= self.base.grammar.n_internal), -1)
+            for name in (label, label + LEAF_MARK, *_tag_names(label)):
+                if (a := names.get(name, -1)) >= self.base.grammar.n_internal:
+                    return a
+            return -1
         if label not in names and is_intermediate(label):
             label = label.partition(SIBLING_MARK)[0]
         return names.get(label, -1)
@@ -297,12 +322,16 @@ class _Counts:
 
 
 def _tag_names(label: str) -> tuple[str, str]:
-    """List the symbols of each leaf's tag alone, without the rest of its chain."""
+    """Return both names that a grammar may give to the tag of a leaf, the bottom of its chain.
+
+    The leaf `NP|NN` has the tag NN. As a symbol it is `NN`, or NN with LEAF_MARK in a grammar that
+    has NN over other nodes as well.
+    """
     tag = escape(split_chain(label)[-1])
     return tag, tag + LEAF_MARK
 
 
-def _tagger(base: TagModel, own: _Counts, lexicon: Lexicon, seed: int) -> TagModel:
+def _tagger(base: TagModel, own: _OwnCounts, lexicon: Lexicon, seed: int) -> TagModel:
     """Train the base's tag model for some epochs on the own trees."""
     sentences = list(own.tagged(lexicon))
     frequent = base.frequent | lexicon.seen_at_least(FREQUENT)
@@ -319,5 +348,5 @@ def _tagger(base: TagModel, own: _Counts, lexicon: Lexicon, seed: int) -> TagMod
     random = np.random.default_rng(seed)
     for _ in range(EPOCHS):
         order, draw = random.permutation(len(sentences)), int(random.integers(1 << 48))
-        learn(weight, squares, coded, word, gold, start, order, draw, DROPOUT, len(base.tags))
+        learn_epoch(weight, squares, coded, word, gold, start, order, draw, DROPOUT, len(base.tags))
     return TagModel.rounded(base.tags, frequent, weight, base.gamma, base.classes)

@@ -75,11 +75,11 @@ class TrainingConfig:
     word_classes         a file that `lpcfg words classes` wrote: the tag model then
                          knows words that the treebanks do not have
     held_out             trees to hold out for calibration, but at most one in ten; 0 leaves
-                         probabilities uncalibrated (under a layer, the last fold is taken)
+                         probabilities uncalibrated (under a layer: the last jackknife fold)
     style                rules that bring the trees into one style, by name (see trees/style.py);
                          none leaves them as they were published
-    emphasis             how often the trees of each treebank count, in the order of the treebanks;
-                         once each by default
+    emphasis             source weights: how often the trees of each treebank count, in the order
+                         of the treebanks; once each by default
     max_depth            the deepest nesting of brackets in a tree
     skip_bad             leave malformed trees out instead of refusing the treebank
     seed                 the seed of all random numbers
@@ -128,7 +128,7 @@ class TrainingConfig:
     @property
     def chooses_steps(self) -> bool:
         """True if some member stops where it is best on held-out trees."""
-        return any(getattr(one.settings, "patience", 0) > 0 for one in self.members)
+        return any(getattr(member.settings, "patience", 0) > 0 for member in self.members)
 
     def seeds(self) -> list[int]:
         """Return the seed of every member."""
@@ -138,7 +138,7 @@ class TrainingConfig:
     def as_json(self) -> dict[str, object]:
         own = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in _NESTED}
         rescoring = asdict(self.rescoring) if self.rescoring else False
-        members = [one.as_json() for one in self.members]
+        members = [member.as_json() for member in self.members]
         return {**own, "rescoring": rescoring, "members": members}
 
 
@@ -148,7 +148,11 @@ def _check_least(name: str, value: int, least: int) -> None:
 
 
 def read_config(path: str | Path) -> TrainingConfig:
-    """Read the configuration in a TOML file."""
+    """Read the configuration in a TOML file.
+
+    Raises:
+        TrainingError: if it cannot be read, or has unknown keys or wrong values.
+    """
     try:
         content = tomllib.loads(Path(path).read_text(encoding="utf-8"))
     except tomllib.TOMLDecodeError as error:
@@ -182,11 +186,17 @@ def config_of(content: Mapping[str, object]) -> TrainingConfig:
 
 
 def overridden(config: TrainingConfig, options: Mapping[str, object]) -> TrainingConfig:
-    """Return the configuration changed by options. Options that are None change nothing.
+    """Change a configuration by options.
 
-    `estimator` replaces all members by one. Any other option is a key of the configuration, or a
-    setting of its members: of every one that has it, and at least one must. If no members were
-    chosen, a setting of members applies to one spectral estimator instead of the default members.
+    Args:
+        config: the configuration.
+        options: `estimator` replaces all members by one. Any other option is a key of the
+            configuration, or a setting of its members: of every one that has it, and at least one
+            must. If no members were chosen, it applies to one spectral estimator instead of the
+            default members. None changes nothing.
+
+    Raises:
+        TrainingError: if there is no such key or setting, or a value is wrong.
     """
     given = {name: value for name, value in options.items() if value is not None}
     if "estimator" in given:
@@ -200,10 +210,10 @@ def overridden(config: TrainingConfig, options: Mapping[str, object]) -> Trainin
     for_all = {name: value for name, value in given.items() if name not in own}
     if for_all and config.members == default_members():
         config = replace(config, members=(member(),))
-    members = tuple(_with(one, for_all) for one in config.members)
+    members = tuple(_with(each, for_all) for each in config.members)
     for name in for_all:
-        if not any(name in _settings(one) for one in config.members):
-            used = ", ".join(dict.fromkeys(one.estimator for one in config.members))
+        if not any(name in _settings(each) for each in config.members):
+            used = ", ".join(dict.fromkeys(each.estimator for each in config.members))
             raise TrainingError(
                 f"expected a setting of {used}, got `{name}`: omit it or choose an estimator "
                 "that has it"
@@ -213,14 +223,14 @@ def overridden(config: TrainingConfig, options: Mapping[str, object]) -> Trainin
     return replace(config, members=members, **checked)
 
 
-def _settings(one: Member) -> set[str]:
-    return {f.name for f in fields(one.settings)}
+def _settings(member: Member) -> set[str]:
+    return {f.name for f in fields(member.settings)}
 
 
-def _with(one: Member, options: Mapping[str, object]) -> Member:
-    given = {name: value for name, value in options.items() if name in _settings(one)}
-    checked = _checked(type(one.settings), given, f"the settings of {one.estimator}")
-    return replace(one, settings=replace(one.settings, **checked))
+def _with(member: Member, options: Mapping[str, object]) -> Member:
+    given = {name: value for name, value in options.items() if name in _settings(member)}
+    checked = _checked(type(member.settings), given, f"the settings of {member.estimator}")
+    return replace(member, settings=replace(member.settings, **checked))
 
 
 def _rescoring(content: object) -> RescoringSettings | None:
@@ -234,11 +244,11 @@ def _rescoring(content: object) -> RescoringSettings | None:
 
 
 def _members(content: object) -> tuple[Member, ...]:
-    if not isinstance(content, Sequence) or not all(isinstance(one, Mapping) for one in content):
+    if not isinstance(content, Sequence) or not all(isinstance(item, Mapping) for item in content):
         raise TrainingError(
             f"expected a list of tables in `members`, got {content!r}: write `[[members]]`"
         )
-    return tuple(_member(one, f"member {k}") for k, one in enumerate(content, start=1))
+    return tuple(_member(item, f"member {k}") for k, item in enumerate(content, start=1))
 
 
 def _member(content: Mapping[str, object], where: str) -> Member:
@@ -282,7 +292,7 @@ def _as(hint: Any, value: object, where: str) -> object:
     else:
         accepted, wanted = type(value) is hint, _KINDS[hint]
     if not accepted:
-        raise TrainingError(f"expected {wanted} for {where}, got {value!r}: correct it")
+        raise TrainingError(f"expected {wanted} for {where}, got {value!r}: write {wanted}")
     return value
 
 
@@ -291,4 +301,4 @@ _KINDS = {int: "a whole number", str: "text", bool: "true or false"}
 
 def _some(hint: Any) -> Any:
     """Return the type of a value that may be None, without None."""
-    return next(one for one in get_args(hint) if one is not NoneType)
+    return next(kind for kind in get_args(hint) if kind is not NoneType)

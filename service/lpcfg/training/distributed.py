@@ -12,49 +12,49 @@ from dataclasses import replace
 from lpcfg.base.executors import Dask
 from lpcfg.grammar.tables import Tables
 from lpcfg.training.config import Member
-from lpcfg.training.estimators.registry import Facts, Job, estimator
+from lpcfg.training.estimators.registry import EstimatorInputs, Facts, estimator
 from lpcfg.training.stages import StageRecord, Stages
 
 Learned = tuple[Tables, Facts]
 
 
 def map_members(
-    jobs: Sequence[Job], members: Sequence[Member], scheduler: str | None = None
+    all_inputs: Sequence[EstimatorInputs], members: Sequence[Member], scheduler: str | None = None
 ) -> list[Learned]:
-    """Estimate every member from its job. Jobs differ only in their seeds and stages."""
+    """Estimate every member from its inputs. Jobs differ only in their seeds and stages."""
     if scheduler is None:
-        return [learn(job, member) for job, member in zip(jobs, members, strict=True)]
+        return [learn(inputs, member) for inputs, member in zip(all_inputs, members, strict=True)]
     with Dask(scheduler) as executor:
         whole = [k for k, one in enumerate(members) if not estimator(one.estimator).shares]
         tasks = {}
         if whole:
-            given = [(jobs[k].seed, jobs[k].stages.apart(), members[k]) for k in whole]
-            alone = replace(jobs[0], stages=jobs[0].stages.apart())
+            given = [(all_inputs[k].seed, all_inputs[k].stages.apart(), members[k]) for k in whole]
+            alone = replace(all_inputs[0], stages=all_inputs[0].stages.apart())
             basis = executor.map(_given, [alone])
             tasks = dict(zip(whole, executor.map(_learn, given, *basis), strict=True))
         learned = []
-        for k, (job, member) in enumerate(zip(jobs, members, strict=True)):
+        for k, (inputs, member) in enumerate(zip(all_inputs, members, strict=True)):
             if k not in tasks:
-                learned.append(learn(replace(job, executor=executor), member))
+                learned.append(learn(replace(inputs, executor=executor), member))
                 continue
             [(tables, facts, records)] = executor.gather([tasks[k]])
-            job.stages.records.extend(records)
-            learned.append((replace(tables, grammar=job.examples.grammar), facts))
+            inputs.stages.records.extend(records)
+            learned.append((replace(tables, grammar=inputs.examples.grammar), facts))
         return learned
 
 
-def learn(job: Job, member: Member) -> Learned:
+def learn(inputs: EstimatorInputs, member: Member) -> Learned:
     """Estimate one member. Return its tables and facts."""
-    tables, told = estimator(member.estimator).estimate(job, member.settings)
-    return tables, {"estimator": member.estimator, "seed": job.seed, **told}
+    tables, told = estimator(member.estimator).estimate(inputs, member.settings)
+    return tables, {"estimator": member.estimator, "seed": inputs.seed, **told}
 
 
-def _given(job: Job) -> Job:
-    return job
+def _given(inputs: EstimatorInputs) -> EstimatorInputs:
+    return inputs
 
 
 def _learn(
-    given: tuple[int, Stages, Member], basis: Job
+    given: tuple[int, Stages, Member], basis: EstimatorInputs
 ) -> tuple[Tables, Facts, list[StageRecord]]:
     """Estimate a member on a worker, which has the data."""
     seed, stages, member = given

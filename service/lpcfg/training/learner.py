@@ -27,13 +27,12 @@ from lpcfg.training.data.treebank import (
 from lpcfg.training.distributed import map_members
 from lpcfg.training.estimators import pcfg as counts
 from lpcfg.training.estimators.em import Choose
-from lpcfg.training.estimators.registry import Job
+from lpcfg.training.estimators.registry import EstimatorInputs, Facts
 from lpcfg.training.stages import Stages
-from lpcfg.training.summary import Facts
 from lpcfg.trees.tree import Tree
 
 
-class Learned(NamedTuple):
+class LearnedModel(NamedTuple):
     """A model, what it was learned from, and facts of its members and of its calibration."""
 
     examples: Examples
@@ -65,8 +64,11 @@ class Learner:
         return replace(self, stages=self.stages.apart())
 
     def learn(
-        self, forest: Forest, held_out: Sequence[Tree] = (), before: tagger.Reached | None = None
-    ) -> Learned:
+        self,
+        forest: Forest,
+        held_out: Sequence[Tree] = (),
+        before: tagger.TaggerState | None = None,
+    ) -> LearnedModel:
         """Learn a model from a forest.
 
         Args:
@@ -92,11 +94,11 @@ class Learner:
                 choose = HeldOut(held_out, tagged, self._at_once).f1
             members, facts = self._members(examples, choose)
         model = with_tagger(replace(model, members=members), tagging.result())
-        return Learned(examples, model, facts, {})
+        return LearnedModel(examples, model, facts, {})
 
     def learn_tagger(
-        self, forest: Forest, before: tagger.Reached | None = None
-    ) -> tagger.Reached | None:
+        self, forest: Forest, before: tagger.TaggerState | None = None
+    ) -> tagger.TaggerState | None:
         """Learn the weights of the tagger, if there is to be one; it may go on from another's."""
         config = self.config
         if not config.tagger or config.rare_threshold == 0:
@@ -105,7 +107,7 @@ class Learner:
         with self.stages.stage("tagger") as stage:
             file = config.word_classes
             classes = None if file is None else tagger.read_classes(file)
-            return tagger.reach(
+            return tagger.learn_tagger(
                 weighted, seed=config.seed, stage=stage, classes=classes, before=before
             )
 
@@ -137,8 +139,8 @@ class Learner:
     ) -> tuple[tuple[Tables, ...], list[Facts]]:
         """Estimate the members' tables and facts. There are none if the model is counts alone."""
         members, stages = self.config.members, self.stages
-        jobs = [
-            Job(
+        all_inputs = [
+            EstimatorInputs(
                 examples=examples,
                 seed=seed,
                 workers=self._at_once,
@@ -147,14 +149,14 @@ class Learner:
             )
             for k, seed in enumerate(self.config.seeds(), start=1)
         ]
-        learned = map_members(jobs, members, self.scheduler)
+        learned = map_members(all_inputs, members, self.scheduler)
         facts = [told for _, told in learned]
         if [member.estimator for member in members] == ["counts"]:
             return (), facts
         return tuple(tables for tables, _ in learned), facts
 
 
-def with_tagger(model: Model, weights: tagger.Reached | None) -> Model:
+def with_tagger(model: Model, weights: tagger.TaggerState | None) -> Model:
     """Return the model with a tagger of these weights, if there are any."""
     return model if weights is None else replace(model, tagger=weights.model())
 

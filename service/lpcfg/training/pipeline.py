@@ -32,14 +32,15 @@ from lpcfg.training.data.treebank import (
     read_forest,
     unmarked,
 )
-from lpcfg.training.learner import Learned, Learner, with_tagger
+from lpcfg.training.estimators.registry import Facts
+from lpcfg.training.learner import LearnedModel, Learner, with_tagger
 from lpcfg.training.plan import FEWEST_CHARTS, Plan, warning_of
 from lpcfg.training.rescoring.inherit import fits
 from lpcfg.training.rescoring.run import LayerTraining
 from lpcfg.training.rescoring.vectors import learn_vectors
 from lpcfg.training.stages import Progress, StageRecord, Stages, silent
-from lpcfg.training.summary import Facts, TrainReport, card, sizes, symbol_counts, unseen
-from lpcfg.training.words import Words
+from lpcfg.training.summary import TrainReport, card, sizes, symbol_counts, unseen
+from lpcfg.training.words import VectorSource
 from lpcfg.trees.binarize import binarize
 from lpcfg.trees.style import Style, read_normalized
 from lpcfg.trees.tree import Tree
@@ -63,7 +64,7 @@ def train_and_publish(
     dev: Sources | None = None,
     pool: Pool | None = None,
     scheduler: str | None = None,
-    words: Words | None = None,
+    words: VectorSource | None = None,
     automatic: Source | None = None,
     progress: Progress = silent,
     note: Note = _ignore,
@@ -110,7 +111,7 @@ def train(
     dev: Sources | None = None,
     workers: int = 1,
     scheduler: str | None = None,
-    words: Words | None = None,
+    words: VectorSource | None = None,
     progress: Progress = silent,
 ) -> tuple[Model, TrainReport]:
     """Train a model; arguments and errors are those of `train_and_publish`.
@@ -132,7 +133,7 @@ class _Run:
 
     learner: Learner
     pool: Pool
-    words: Words | None = None
+    words: VectorSource | None = None
     note: Note = _ignore
 
     def train(
@@ -199,7 +200,7 @@ class _Run:
         self, forest: Forest, plan: Plan, folder: Path
     ) -> tuple[LayerTraining | None, Facts]:
         """Prepare to learn the layer, with charts in a folder. Also return facts about it."""
-        config, words = self.learner.config, self.words or Words()
+        config, words = self.learner.config, self.words or VectorSource()
         settings, n_charted = config.rescoring, len(plan.charted)
         if settings is None:
             return None, {}
@@ -228,7 +229,7 @@ class _Run:
             facts["begins_with"] = words.model
         return LayerTraining(forest, plan, self.learner, settings, vectors, start, folder), facts
 
-    def _evaluate(self, files: "DevFiles", learned: Learned) -> Facts:
+    def _evaluate(self, files: "DevFiles", learned: LearnedModel) -> Facts:
         """Evaluate the model as it will be stored on dev files, with untagged words.
 
         Also count what dev files have and training has not.
@@ -280,7 +281,7 @@ class _Models:
     pool: Pool
     layers: LayerTraining | None
 
-    def learn(self) -> Learned:
+    def learn(self) -> LearnedModel:
         """Learn all models that the plan has, and return the final one with its calibration."""
         if self.layers is None and self.plan.has_two_models:
             return self._learn_both_at_once()
@@ -320,7 +321,7 @@ class _Models:
             parsed.append(Parsed(model, restored(self.forest, left_out.parsed)))
         return parsed
 
-    def _learn_both_at_once(self) -> Learned:
+    def _learn_both_at_once(self) -> LearnedModel:
         """Learn the held-out model and, beside it, the final one, whose tagger goes on from the
         other's.
         """

@@ -9,9 +9,9 @@ import numpy as np
 from lpcfg.grammar.tables import Longs
 from lpcfg.training.data.examples import Examples
 from lpcfg.training.data.treebank import Forest
+from lpcfg.training.estimators.registry import Facts
 from lpcfg.training.stages import StageRecord, stage_table
 
-Facts = Mapping[str, object]
 CARD_ROWS = 12
 """How many labels a card shows: the most frequent ones."""
 
@@ -41,8 +41,8 @@ class TrainReport:
     @property
     def left_out(self) -> Sequence[str]:
         """The malformed trees of the treebank that were left out: where, and what is wrong."""
-        found = self.treebank["left_out"]
-        return found if isinstance(found, list) else ()
+        left_out = self.treebank["left_out"]
+        return left_out if isinstance(left_out, list) else ()
 
     def as_json(self) -> dict[str, object]:
         return {
@@ -50,7 +50,7 @@ class TrainReport:
             "treebank": dict(self.treebank),
             "sizes": dict(self.sizes),
             "symbols": dict(self.symbols),
-            "members": [dict(one) for one in self.members],
+            "members": [dict(member) for member in self.members],
             "held_out": dict(self.held_out),
             "rescoring": dict(self.rescoring),
             "dev": None if self.dev is None else dict(self.dev),
@@ -62,7 +62,8 @@ class TrainReport:
         """Write sizes, scores and stages as text."""
         treebank = {**self.treebank, "left_out": len(self.left_out)}
         parts = [_lines("treebank", {**treebank, **self.sizes})]
-        parts += [_lines(f"member {k}", _plain(one)) for k, one in enumerate(self.members, start=1)]
+        for k, member in enumerate(self.members, start=1):
+            parts.append(_lines(f"member {k}", _plain(member)))
         if self.held_out:
             parts.append(_lines("held out", _plain(self.held_out)))
         if self.rescoring:
@@ -74,7 +75,7 @@ class TrainReport:
 
 def card(name: str, report: TrainReport) -> str:
     """Write the model's card, in Markdown."""
-    members = ", ".join(str(one["estimator"]) for one in report.members)
+    members = ", ".join(str(member["estimator"]) for member in report.members)
     about = [
         f"# {name}",
         f"A latent-variable PCFG for constituency parsing, learned by: {members}.",
@@ -88,7 +89,7 @@ def card(name: str, report: TrainReport) -> str:
     if report.configuration["notes"]:
         about.append(str(report.configuration["notes"]).strip())
     parts = [] if report.dev is None else report.dev["parts"]
-    scores = [_scores_of(one) for one in parts]  # type: ignore[attr-defined]
+    scores = [_scores_of(part) for part in parts]  # type: ignore[attr-defined]
     return "\n\n".join([*about, *scores, f"```\n{report.text()}\n```\n"])
 
 
@@ -106,9 +107,9 @@ def _scores_of(part: Mapping[str, Any]) -> str:
         shown = [pair for pair in groups.items() if pair in most]
         table = [f"| {title} | count | precision | recall | F1 |", "|---|---|---|---|---|"]
         table += [
-            f"| {name} | {one['count']:,} | {one['precision']:.1f} | {one['recall']:.1f} "
-            f"| {one['f1']:.1f} |"
-            for name, one in shown
+            f"| {name} | {group['count']:,} | {group['precision']:.1f} | {group['recall']:.1f} "
+            f"| {group['f1']:.1f} |"
+            for name, group in shown
         ]
         rows.append("\n".join(table))
     return "\n\n".join(rows)
@@ -185,7 +186,7 @@ def _rule_keys(forest: Forest, symbol: Longs) -> Longs:
     """Encode each in-terminal node's rule as one number, from its symbols' numbers or -1."""
     inside = np.flatnonzero(~forest.is_leaf)
     base = 1 << 20
-    sides = (symbol[at] for at in (inside, forest.left[inside], forest.right[inside]))
+    sides = (symbol[nodes] for nodes in (inside, forest.left[inside], forest.right[inside]))
     keys = np.zeros(len(inside), np.int64)
     for side in sides:
         keys = keys * base + side + 1

@@ -52,8 +52,8 @@ Coded = Mapping[tuple[str, bool], Sequence[int]]
 
 
 @dataclass(frozen=True, eq=False)
-class Reached:
-    """The weights W that learning has reached, unrounded, and the sums of squared gradients.
+class TaggerState:
+    """The weights W while they are learned, unrounded, and the sums of squared gradients.
 
     Rows of W are filled up with zeros. `coded` are the words that were learned from.
     """
@@ -72,8 +72,8 @@ class Reached:
         tags: tuple[str, ...],
         rows: int,
         classes: Mapping[str, int] | None,
-        before: "Reached | None",
-    ) -> "Reached":
+        before: "TaggerState | None",
+    ) -> "TaggerState":
         """Start at zero, or where learning from a part of the trees stopped."""
         weight = np.zeros((rows, -(-len(tags) // WIDTH) * WIDTH), np.float32)
         squares = np.full(rows, 1e-6, np.float32)
@@ -96,15 +96,15 @@ class Reached:
         return TagModel.rounded(self.tags, self.frequent, weight, GAMMA, self.classes)
 
 
-def reach(
+def learn_tagger(
     forest: Forest,
     *,
     seed: int,
     stage: Stage,
     rows: int = ROWS,
     classes: Mapping[str, int] | None = None,
-    before: Reached | None = None,
-) -> Reached:
+    before: TaggerState | None = None,
+) -> TaggerState:
     """Learn the weights of a forest's leaves, or go on from those of a part of its trees.
 
     The same seed gives the same bytes.
@@ -114,33 +114,34 @@ def reach(
     tags, tag_of = tags_of(forest.symbols, symbols > 0)
     word, gold = forest.word[leaves], tag_of[forest.symbol[leaves]]
     start = np.searchsorted(forest.tree[leaves], np.arange(forest.n_trees + 1))
-    at = Reached.start(forest, tags, rows, classes, before)
-    coded = np.array(list(at.coded.values()), np.int64)
+    state = TaggerState.start(forest, tags, rows, classes, before)
+    coded = np.array(list(state.coded.values()), np.int64)
     least, most = EPOCHS
     epochs = min(max(round(TOKENS / len(leaves)), least), most)
     random = np.random.default_rng(seed)
     for _ in range(epochs if before is None else FURTHER):
         order = random.permutation(forest.n_trees)
         draw = int(random.integers(1 << 48))
-        learn(
-            *(at.weight, at.squares, coded, word, gold, start, order, draw, DROPOUT),
-            len(at.tags),
+        learn_epoch(
+            *(state.weight, state.squares, coded, word, gold, start, order, draw, DROPOUT),
+            len(state.tags),
         )
         stage.advance(len(leaves))
-    return at
+    return state
 
 
 def read_classes(path: str) -> dict[str, int]:
     """Read a file that has a word, a tab and the number of its class on each line."""
     classes: dict[str, int] = {}
     for number, line in enumerate(lines(path), start=1):
-        word, tab, found = line.rstrip("\r\n").partition("\t")
-        if not (word and tab and found.isdecimal() and int(found) < MOST_CLASSES):
+        word, tab, number_of_class = line.rstrip("\r\n").partition("\t")
+        known = number_of_class.isdecimal() and int(number_of_class) < MOST_CLASSES
+        if not (word and tab and known):
             raise TrainingError(
                 f"expected a word, a tab and a number below {MOST_CLASSES} in line {number} of "
                 f"{path}, got {line.strip()!r}: write the file with `lpcfg words classes`"
             )
-        classes[word] = int(found)
+        classes[word] = int(number_of_class)
     return classes
 
 
@@ -159,7 +160,7 @@ def powers(x: Singles, largest: float) -> None:
 
 
 @compiled(fastmath={"reassoc", "contract", "nsz"})
-def learn(
+def learn_epoch(
     weight: Singles,
     squares: Singles,
     coded: Longs,
@@ -184,11 +185,13 @@ def learn(
         sentence = coded[word[start[s] : start[s + 1]]]
         for i in range(len(sentence)):
             feature_rows(sentence, i, len(weight), rows)
+            # of the token's features x, whose rows of W these are, leave a share out
             kept = 0
             for k in range(len(rows)):
                 draw = (draw * 0x5DEECE66D + 11) & 0xFFFFFFFFFFFF  # 48 bits
                 rows[kept] = rows[k]
                 kept += draw >= dropout * 2.0**48
+            # p(t | x) = exp(Σ_x W[x, t]) / Σ_t' exp(Σ_x W[x, t'])
             share[:] = 0
             for k in range(kept):
                 row = weight[rows[k]]
@@ -201,6 +204,7 @@ def learn(
                 total += share[t]
             for t in range(width):
                 share[t] /= total
+            # the gradient of −log p(gold | x) is p(t | x) − [t = gold], the same in every row
             truth = gold[start[s] + i]
             loss -= np.log(max(share[truth], np.float32(1e-12)))
             share[truth] -= np.float32(1.0)
@@ -209,6 +213,7 @@ def learn(
                 square += share[t] * share[t]
             if square < 1e-6:  # the right tag is almost certain
                 continue
+            # Adagrad: q[x] += |gradient|²; W[x] −= RATE · gradient / √q[x]
             for k in range(kept):
                 squares[rows[k]] += square
                 step = np.float32(RATE) / np.sqrt(squares[rows[k]])

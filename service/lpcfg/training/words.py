@@ -15,7 +15,7 @@ OWN = "none"
 
 
 @dataclass(frozen=True, eq=False)
-class Words:
+class VectorSource:
     """The source of word vectors for the rescoring layer.
 
     It is the layer of another model with its name, with whose hidden part the new one begins as
@@ -39,26 +39,33 @@ def words_of(
     *,
     texts: Sequence[Path] = (),
     model: str | None = None,
-) -> Words:
-    """Return raw text, the vectors of a named model, or for English those of the default model.
+) -> VectorSource:
+    """Choose where word vectors come from.
 
-    A model is taken from the first of the stores that has it, or else from the package. Where
-    neither has the default model, vectors come from the treebank's own words, as they do for the
-    name OWN.
+    Args:
+        config: which says whether there is a layer, and the language.
+        stores: of which the first that has the model is taken, or else the package.
+        default: the model that English takes them from, if there is one. Otherwise they come from
+            the treebank's own words.
+        texts: files of raw text to learn them from.
+        model: a model to take them from, or OWN for the treebank's own words.
+
+    Raises:
+        TrainingError: if the named model has none.
     """
     if config.rescoring is None or texts or model == OWN:
-        return Words(texts=texts)
+        return VectorSource(texts=texts)
     if model is None and config.language != "english":
-        return Words()
+        return VectorSource()
     reference = default if model is None else model
     if model is None and not exists(reference, *stores):
-        return Words()
+        return VectorSource()
     stored = load(reference, *stores)
     layer = from_bundle(stored).rescoring
     if layer is not None and layer.vectors is not None:
-        return Words(layer=layer, model=str(stored.reference))
+        return VectorSource(layer=layer, model=str(stored.reference))
     if model is None:
-        return Words()
+        return VectorSource()
     raise TrainingError(
         f"expected a model with vectors of words, got {model}, which has none: name another, or "
         "give raw text"

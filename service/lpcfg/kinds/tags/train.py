@@ -20,7 +20,7 @@ from lpcfg.training.data import context
 from lpcfg.training.data.examples import Examples
 from lpcfg.training.data.treebank import forest_of, lexicon_of
 from lpcfg.training.estimators import pcfg as counts
-from lpcfg.training.estimators.registry import Job, estimator
+from lpcfg.training.estimators.registry import EstimatorInputs, estimator
 from lpcfg.training.stages import Progress, Stages, silent
 
 TEMPLATES = (
@@ -75,10 +75,10 @@ def learn(
     neighbours = None
     if config.neighbours and config.rare_threshold > 0:
         with stages.stage("tagger") as stage:
-            neighbours = tag_models.reach(forest, seed=config.seed, stage=stage).model()
-    job = Job(examples, config.seed, config.workers, stages)
+            neighbours = tag_models.learn_tagger(forest, seed=config.seed, stage=stage).model()
+    inputs = EstimatorInputs(examples, config.seed, config.workers, stages)
     chosen = config.estimator
-    tables, facts = estimator(chosen.estimator).estimate(job, chosen.settings)
+    tables, facts = estimator(chosen.estimator).estimate(inputs, chosen.settings)
     model = Model(
         grammar=examples.grammar,
         lexicon=lexicon,

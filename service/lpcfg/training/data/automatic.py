@@ -13,12 +13,22 @@ from lpcfg.text.files import files, lines, name_of
 
 
 def sure_trees(folders: Sequence[str], confidence: float) -> io.StringIO:
-    """Return the trees of output folders whose every constituent is at least so probable.
+    """Choose the trees whose every constituent is probable.
 
-    They are Penn brackets, a tree a line, in the order of the files' names.
+    Args:
+        folders: which `lpcfg parse --out` wrote.
+        confidence: the lowest probability that a constituent may have.
+
+    Returns:
+        Penn brackets, a tree a line, in the order of the files' names.
+
+    Raises:
+        TrainingError: if there are none, or a folder has other files.
     """
     if not 0 <= confidence <= 1:
-        raise TrainingError(f"expected a confidence from 0 to 1, got {confidence}: correct it")
+        raise TrainingError(
+            f"expected a confidence from 0 to 1, got {confidence}: give one, .9 say"
+        )
     text, seen = io.StringIO(), 0
     for folder in folders:
         for tree, probability in _rows(folder):
@@ -36,13 +46,13 @@ def sure_trees(folders: Sequence[str], confidence: float) -> io.StringIO:
 
 def _rows(folder: str) -> Iterator[tuple[str, float | None]]:
     """Yield the trees of a folder's JSON lines that span their sentences, with probabilities."""
-    found = [file for file in files(f"{folder}/trees") if str(file).endswith(".jsonl")]
-    if not found:
+    outputs = [file for file in files(f"{folder}/trees") if str(file).endswith(".jsonl")]
+    if not outputs:
         raise TrainingError(
             f"expected the output of `lpcfg parse --out {folder} --output json`, found no JSON "
             "lines: parse with that output"
         )
-    for file in found:
+    for file in outputs:
         for number, line in enumerate(lines(file), start=1):
             try:
                 row = json.loads(line)

@@ -1,6 +1,6 @@
 """Turn text of a treebank into numbers of labels and words, valid for this text alone.
 
-Processes of their own do this. They import nothing else: Numba would take longer than a piece.
+Processes of their own do this. They import nothing else: Numba would take longer than a chunk.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -18,9 +18,9 @@ from lpcfg.trees.style import Style, normalized
 from lpcfg.trees.tree import Tree
 
 
-def coded_text(piece: bytes, horizontal: int, style: Style, max_depth: int) -> "Part | None":
-    """Code the piece. Return None if it is malformed: a diagnosis needs the whole text."""
-    text = piece.decode("utf-8", "surrogatepass")
+def coded_text(chunk: bytes, horizontal: int, style: Style, max_depth: int) -> "CodedTrees | None":
+    """Code a chunk of text. Return None if it is malformed: a diagnosis needs the whole text."""
+    text = chunk.decode("utf-8", "surrogatepass")
     try:
         return coded(strees_in(text, "", horizontal, style, max_depth))
     except TreebankError:
@@ -35,7 +35,7 @@ def strees_in(
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class CodedTrees:
     """Some trees, in post-order, with codes that are valid for this part only."""
 
     labels: list[str]
@@ -53,7 +53,7 @@ class _Codes(dict[str, int]):
         return self[name]
 
 
-def coded(strees: Iterable[Tree]) -> Part:
+def coded(strees: Iterable[Tree]) -> CodedTrees:
     labels, words = _Codes(), _Codes()
     label: list[int] = []
     word: list[int] = []
@@ -65,7 +65,7 @@ def coded(strees: Iterable[Tree]) -> Part:
             forms = iter(_forms(nodes))
             word += [-1 if node.word is None else words[next(forms)] for node in nodes]
             sizes.append(len(nodes))
-    return Part(
+    return CodedTrees(
         list(labels),
         list(words),
         np.array(label, np.int32),

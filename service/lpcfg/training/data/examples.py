@@ -9,10 +9,10 @@ from lpcfg.training.data.treebank import Forest, grammar_of, node_entries, node_
 
 @dataclass(frozen=True, eq=False)
 class Examples:
-    """A forest, its grammar, and what of the grammar every node is an example of.
+    """A forest and its grammar. Every node is an example of one rule or entry of the grammar.
 
-    Node v has rule node_rule[v] if it is an in-terminal and entry node_entry[v] if it is a
-    preterminal; the other number is -1.
+    An in-terminal v is an example of the rule a → b c with the number node_rule[v], a preterminal v
+    of the entry a → x with the number node_entry[v]. The other of its two numbers is −1.
     """
 
     forest: Forest
@@ -22,7 +22,7 @@ class Examples:
 
     @classmethod
     def of(cls, forest: Forest, lexicon: Lexicon) -> "Examples":
-        """Code a forest by the grammar that is read off it."""
+        """Read the grammar off a forest, and number the rule or entry of every node."""
         grammar = grammar_of(forest, lexicon)
         rules, entries = node_rules(forest, grammar), node_entries(forest, grammar, lexicon)
         return cls(forest, grammar, rules, entries)

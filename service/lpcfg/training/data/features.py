@@ -35,7 +35,7 @@ Values = tuple[Longs, int]
 
 
 @dataclass(frozen=True, eq=False)
-class Context:
+class NodeArrays:
     """Examples with the derived arrays that templates use, per node. -1 marks a missing value."""
 
     examples: Examples
@@ -48,10 +48,10 @@ class Context:
     def production(self) -> Values:
         """The rule at the node: first the rules a → b c, then the rules a → x."""
         n_rules = self.examples.grammar.n_rules
-        at = np.where(
+        number = np.where(
             self.forest.is_leaf, n_rules + self.examples.node_entry, self.examples.node_rule
         )
-        return at.astype(np.int64), n_rules + len(self.examples.grammar.entries)
+        return number.astype(np.int64), n_rules + len(self.examples.grammar.entries)
 
     @cached_property
     def above(self) -> Values:
@@ -125,26 +125,26 @@ class Context:
         return self.forest.end[self.forest.roots][self.forest.tree]
 
 
-def _at_place(of: Context, values: Values, place: Ints, least: Ints, end: Ints) -> Values:
+def _at_place(of: NodeArrays, values: Values, place: Ints, least: Ints, end: Ints) -> Values:
     """Take the values at the leaf with this place in the node's tree; 0 outside of [least, end)."""
     codes, size = values
     first = np.searchsorted(of.forest.tree[of.leaves], np.arange(of.forest.n_trees))
     within = (place >= least) & (place < end)
-    at = of.leaves[first[of.forest.tree] + np.where(within, place, 0)]
-    return np.where(within, codes[at], 0), size
+    leaf = of.leaves[first[of.forest.tree] + np.where(within, place, 0)]
+    return np.where(within, codes[leaf], 0), size
 
 
-def _inner(of: Context, values: Values, offset: int) -> Values:
+def _inner(of: NodeArrays, values: Values, offset: int) -> Values:
     """Take the values at the node's word with this place, 0 where it has fewer words."""
     start, end = of.forest.start, of.forest.end
     return _at_place(of, values, start + offset, start, end)
 
 
-def _before(of: Context, values: Values) -> Values:
+def _before(of: NodeArrays, values: Values) -> Values:
     return _at_place(of, values, of.forest.start - 1, np.zeros_like(of.tree_length), of.tree_length)
 
 
-def _after(of: Context, values: Values) -> Values:
+def _after(of: NodeArrays, values: Values) -> Values:
     return _at_place(of, values, of.forest.end, np.zeros_like(of.tree_length), of.tree_length)
 
 
@@ -177,24 +177,24 @@ def _width(words: Ints) -> Values:
     return np.searchsorted(WIDTHS, words, side="right").astype(np.int64) - 1, len(WIDTHS)
 
 
-def _of_left(of: Context, values: Values) -> Values:
+def _of_left(of: NodeArrays, values: Values) -> Values:
     return _at(values, of.forest.left)
 
 
-def _of_right(of: Context, values: Values) -> Values:
+def _of_right(of: NodeArrays, values: Values) -> Values:
     return _at(values, of.forest.right)
 
 
-def _labels(of: Context) -> Values:
+def _labels(of: NodeArrays) -> Values:
     return of.forest.symbol.astype(np.int64), len(of.forest.symbols)
 
 
-def _left_words(of: Context) -> Values:
+def _left_words(of: NodeArrays) -> Values:
     left = of.forest.left
     return _width(of.forest.end[left] - of.forest.start[left])
 
 
-def _fragment(of: Context, depth: int) -> Values:
+def _fragment(of: NodeArrays, depth: int) -> Values:
     """Number the `depth` rules above the node, with its place in each."""
     fragment, ancestor = of.above, of.forest.parent
     for _ in range(depth - 1):
@@ -203,7 +203,7 @@ def _fragment(of: Context, depth: int) -> Values:
     return fragment
 
 
-def _parents(of: Context) -> Values:
+def _parents(of: NodeArrays) -> Values:
     return _pair(of.parent_label, _at(of.parent_label, of.forest.parent))
 
 
@@ -216,7 +216,7 @@ class Template:
 
     name: str
     example: str
-    values: Callable[[Context], Values]
+    values: Callable[[NodeArrays], Values]
 
     @property
     def side(self) -> str:
@@ -307,7 +307,7 @@ class Features:
     columns: dict[str, list[Values]]
 
     @classmethod
-    def of(cls, context: Context, names: Sequence[str]) -> "Features":
+    def of(cls, context: NodeArrays, names: Sequence[str]) -> "Features":
         """Compute the features of the templates with these names."""
         unknown = sorted(set(names) - set(KNOWN_TEMPLATES))
         if unknown:
@@ -362,8 +362,8 @@ def _numbered(codes: Longs, size: int) -> tuple[NDArray[np.integer], Longs, Long
     if size > 4 * len(codes):  # sorting is cheaper than a table of all values
         order = np.argsort(codes)
         local, distinct, count = (np.empty(len(codes), np.int64) for _ in range(3))
-        found = _number_sorted(codes, order, local, distinct, count)
-        return local, distinct[:found], count[:found]
+        n = _number_sorted(codes, order, local, distinct, count)
+        return local, distinct[:n], count[:n]
     table = np.bincount(codes, minlength=size)
     number = np.cumsum(table > 0) - 1
     distinct = np.flatnonzero(table)
@@ -376,12 +376,12 @@ def _number_sorted(codes: Longs, order: Longs, local: Longs, distinct: Longs, co
 
     `order` sorts the codes. Return how many distinct ones there are.
     """
-    found = 0
+    n = 0
     for k in order:
-        if found == 0 or codes[k] != distinct[found - 1]:
-            distinct[found] = codes[k]
-            count[found] = 0
-            found += 1
-        count[found - 1] += 1
-        local[k] = found - 1
-    return found
+        if n == 0 or codes[k] != distinct[n - 1]:
+            distinct[n] = codes[k]
+            count[n] = 0
+            n += 1
+        count[n - 1] += 1
+        local[k] = n - 1
+    return n

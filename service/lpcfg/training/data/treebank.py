@@ -1,7 +1,7 @@
 """Read a treebank into arrays: every node of every s-tree, coded by numbers.
 
 Reading is spread over processes by cutting the text where no bracket is open. Names get their
-numbers only after all pieces are read, in sorted order, so the forest is the same, byte for byte,
+numbers only after all chunks are read, in sorted order, so the forest is the same, byte for byte,
 for any number of workers.
 """
 
@@ -18,7 +18,7 @@ from lpcfg.base.executors import Pool
 from lpcfg.grammar.lexicon import ANY, Lexicon
 from lpcfg.grammar.tables import Grammar, Ints, Longs, frozen
 from lpcfg.text.files import Source, texts
-from lpcfg.training.data.coding import Part, coded, coded_text, strees_in
+from lpcfg.training.data.coding import CodedTrees, coded, coded_text, strees_in
 from lpcfg.trees.binarize import LEAF_MARK, SIBLING_MARK, is_intermediate
 from lpcfg.trees.brackets import MAX_DEPTH, without_malformed
 from lpcfg.trees.style import AS_PUBLISHED, Style
@@ -26,8 +26,8 @@ from lpcfg.trees.tree import Tree
 
 Bools = NDArray[np.bool_]
 
-# Bytes of text per piece: a seventh of GUM, so that two processes end at about the same time.
-_PIECE = 1 << 18
+# Bytes of text per chunk: a seventh of GUM, so that two processes end at about the same time.
+_CHUNK = 1 << 18
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,24 +116,35 @@ def read_forest(
     """Read the forest of a treebank: its trees normalized, in a style, and binarized.
 
     With horizontal = 1, a sibling mark seen fewer than sibling_threshold times is dropped
-    (`@VP<PP` → `@VP`). Trees that normalizing leaves empty are skipped. Raise TreebankError if the
-    text is not trees (unless these are to be skipped), and TrainingError if there are none to learn
-    from.
+    (`@VP<PP` → `@VP`). Trees that normalizing leaves empty are skipped.
+
+    Args:
+        sources: files of Penn brackets.
+        horizontal: 1 marks intermediate symbols with their last child.
+        sibling_threshold: how often a mark must be seen.
+        style: rules that trees are brought into.
+        pool: processes that read beside this one.
+        max_depth: the deepest nesting of brackets in a tree.
+        skip_bad: leave malformed trees out, and list them in `left_out`.
+
+    Raises:
+        TreebankError: if the text is not trees.
+        TrainingError: if there are no trees to learn from.
     """
     pool = pool or Pool(1)
-    named = [(at, *text) for at, source in enumerate(listed(sources)) for text in texts(source)]
+    named = [(k, *text) for k, source in enumerate(listed(sources)) for text in texts(source)]
     code = partial(coded_text, horizontal=horizontal, style=style, max_depth=max_depth)
-    parts, source_of = _coded_pieces(named, code, pool)
+    parts, source_of = _coded_chunks(named, code, pool)
     faults: Sequence[TreebankError] = ()
     if None in parts and skip_bad:
         named, faults = _sound(named, max_depth)
-        parts, source_of = _coded_pieces(named, code, pool)
+        parts, source_of = _coded_chunks(named, code, pool)
     elif None in parts:  # read again as a whole, for an error with file, line and column
         for _, name, text in named:
             coded(strees_in(text, name, horizontal, style, max_depth))
     where = ", ".join(name for _, name, _ in named) or "an empty list of sources"
-    good = [(part, at) for part, at in zip(parts, source_of, strict=True) if part]
-    forest = _merged([part for part, _ in good], [at for _, at in good], sibling_threshold, where)
+    good = [(part, k) for part, k in zip(parts, source_of, strict=True) if part]
+    forest = _merged([part for part, _ in good], [k for _, k in good], sibling_threshold, where)
     return replace(forest, left_out=tuple(map(str, faults))) if faults else forest
 
 
@@ -142,25 +153,25 @@ def _sound(
 ) -> tuple[list[tuple[int, str, str]], list[TreebankError]]:
     """Return texts without their malformed trees, where any are left, and an error for each."""
     sound, faults = [], []
-    for at, name, text in named:
-        kept, found = without_malformed(text, source=name, max_depth=max_depth)
+    for k, name, text in named:
+        kept, malformed = without_malformed(text, source=name, max_depth=max_depth)
         if kept.strip():
-            sound.append((at, name, kept))
-        faults += found
+            sound.append((k, name, kept))
+        faults += malformed
     return sound, faults
 
 
-def _coded_pieces(
-    named: Sequence[tuple[int, str, str]], code: "partial[Part | None]", pool: Pool
-) -> "tuple[list[Part | None], list[int]]":
-    """Code texts piece by piece; return the parts, and of which source each is."""
-    pieces, source_of = [], []
-    for at, _, text in named:
-        for piece in _pieces(text):
-            pieces.append(piece)
-            source_of.append(at)
-    pool.start(sum(map(len, pieces)), "lpcfg.training.pipeline")
-    return pool.map(code, pieces), source_of
+def _coded_chunks(
+    named: Sequence[tuple[int, str, str]], code: "partial[CodedTrees | None]", pool: Pool
+) -> "tuple[list[CodedTrees | None], list[int]]":
+    """Code texts chunk by chunk; return the parts, and of which source each is."""
+    chunks, source_of = [], []
+    for k, _, text in named:
+        for chunk in _chunks(text):
+            chunks.append(chunk)
+            source_of.append(k)
+    pool.start(sum(map(len, chunks)), "lpcfg.training.pipeline")
+    return pool.map(code, chunks), source_of
 
 
 def forest_of(strees: Iterable[Tree]) -> Forest:
@@ -175,16 +186,16 @@ def listed(sources: Source | Sequence[Source]) -> Sequence[Source]:
     return sources
 
 
-def _pieces(text: str) -> Iterator[bytes]:
-    """Cut the text into pieces of about _PIECE bytes, before a '(' outside all brackets."""
+def _chunks(text: str) -> Iterator[bytes]:
+    """Cut the text into chunks of about _CHUNK bytes, before a '(' outside all brackets."""
     encoded = text.encode("utf-8", "surrogatepass")
     codes = np.frombuffer(encoded, np.uint8)
     step = (codes == ord("(")).view(np.int8) - (codes == ord(")")).view(np.int8)
     depth = np.cumsum(step, dtype=np.int32)
     tops = np.flatnonzero((depth == 1) & (step == 1))
-    wanted = np.arange(_PIECE, len(encoded), _PIECE)
-    found = np.searchsorted(tops, wanted)
-    cuts = np.unique(tops[found[found < len(tops)]])
+    wanted = np.arange(_CHUNK, len(encoded), _CHUNK)
+    nearest = np.searchsorted(tops, wanted)
+    cuts = np.unique(tops[nearest[nearest < len(tops)]])
     bounds = [0, *cuts[cuts > 0].tolist(), len(encoded)]
     for k in range(len(bounds) - 1):
         yield encoded[bounds[k] : bounds[k + 1]]
@@ -194,7 +205,7 @@ def _pieces(text: str) -> Iterator[bytes]:
 
 
 def _merged(
-    parts: list[Part], source_of: Sequence[int], sibling_threshold: int, where: str
+    parts: list[CodedTrees], source_of: Sequence[int], sibling_threshold: int, where: str
 ) -> Forest:
     sizes = np.concatenate([part.sizes for part in parts]) if parts else np.empty(0, np.int64)
     if not len(sizes):
@@ -333,16 +344,16 @@ def first_words(forest: Forest, trees: int) -> list[str]:
     return [forest.words[x] for x in word[word >= 0].tolist()]
 
 
-def times_of(forest: Forest, emphasis: Sequence[int]) -> Ints:
-    """Return how often each tree counts, by the emphasis of its source; once without any."""
-    if not emphasis:
+def times_of(forest: Forest, source_weights: Sequence[int]) -> Ints:
+    """Return how often each tree counts: by the weight of its source, or once without weights."""
+    if not source_weights:
         return np.ones(forest.n_trees, np.int32)
-    if forest.source.max() >= len(emphasis):
+    if forest.source.max() >= len(source_weights):
         raise TrainingError(
             f"expected a number in `emphasis` for each of {forest.source.max() + 1} treebanks, "
-            f"got {len(emphasis)}: give one each, in the order of the treebanks"
+            f"got {len(source_weights)}: give one each, in the order of the treebanks"
         )
-    return np.asarray(emphasis, np.int32)[forest.source]
+    return np.asarray(source_weights, np.int32)[forest.source]
 
 
 def _renumbered(codes: Ints, size: int) -> tuple[Longs, Ints]:
@@ -412,7 +423,7 @@ def node_rules(forest: Forest, grammar: Grammar) -> Ints:
     """Return the rule at every in-terminal node, -1 at leaves."""
     inside = np.flatnonzero(~forest.is_leaf)
     result = np.full(forest.n_nodes, -1, np.int32)
-    result[inside] = _found(grammar.rules, np.stack(_sides(forest, inside), axis=1))
+    result[inside] = _rows_of(grammar.rules, np.stack(_sides(forest, inside), axis=1))
     return frozen(result)
 
 
@@ -422,7 +433,7 @@ def node_entries(forest: Forest, grammar: Grammar, lexicon: Lexicon) -> Ints:
     terminal = lexicon.word_terminal[forest.word[leaves]]
     result = np.full(forest.n_nodes, -1, np.int32)
     wanted = np.stack([terminal, forest.symbol[leaves]], axis=1)
-    result[leaves] = _found(grammar.entries[:, ::-1], wanted)
+    result[leaves] = _rows_of(grammar.entries[:, ::-1], wanted)
     return frozen(result)
 
 
@@ -441,17 +452,17 @@ def _distinct(*columns: Ints) -> tuple[Ints, Longs]:
     return rows, counts
 
 
-def _found(rows: Ints, wanted: Ints) -> Ints:
+def _rows_of(rows: Ints, wanted: Ints) -> Ints:
     """Find each wanted row among sorted rows."""
     base = 1 + max(int(rows.max(initial=0)), int(wanted.max(initial=0)))
     known, keys = _keys([*rows.T], base), _keys([*wanted.T], base)
-    at = np.searchsorted(known, keys)
-    if (np.append(known, -1)[at] != keys).any():
+    row = np.searchsorted(known, keys)
+    if (np.append(known, -1)[row] != keys).any():
         raise TrainingError(
             "expected the grammar made from this forest, got one without some of its rules: "
             "call grammar_of(forest, lexicon)"
         )
-    return at.astype(np.int32)
+    return row.astype(np.int32)
 
 
 def _keys(columns: Sequence[Ints], base: int) -> Longs:

@@ -177,8 +177,8 @@ def _states(projection: Projection, config: ClusteringConfig, seed: int, workers
 
     largest_first = np.argsort(-np.diff(start), kind="stable").tolist()
     with threadpool_limits(1), ThreadPoolExecutor(workers) as pool:
-        for a, found in zip(largest_first, pool.map(clusters, largest_first), strict=True):
-            state[order[start[a] : start[a + 1]]] = found
+        for a, own in zip(largest_first, pool.map(clusters, largest_first), strict=True):
+            state[order[start[a] : start[a + 1]]] = own
     return state
 
 

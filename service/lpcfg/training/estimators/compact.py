@@ -243,9 +243,9 @@ def _relative(rest: list[Doubles], terms: list[Doubles]) -> Doubles:
     return np.sqrt(np.maximum(ratio, 0.0))
 
 
-def _inner(one: list[Doubles], other: list[Doubles]) -> Doubles:
+def _inner(left: list[Doubles], right: list[Doubles]) -> Doubles:
     products = np.ones((1, 1, 1))
-    for a, b in zip(one, other, strict=True):
+    for a, b in zip(left, right, strict=True):
         products = products * (a @ np.swapaxes(b, 1, 2))
     total: Doubles = products.sum(axis=(1, 2))
     return total
@@ -264,13 +264,13 @@ def _fibres(occurrences: Occurrences, smoothing: Smoothing, rules: Longs) -> Ter
         shape = occurrences.shape(r)
         tensor = occurrences.smoothed(r, occurrences.sums_of(r), smoothing)
         axis = int(np.argmax(shape))
-        one, other = (k for k in range(3) if k != axis)
-        fibres = np.zeros((shape[one] * shape[other], width))
+        second_axis, third_axis = (k for k in range(3) if k != axis)
+        fibres = np.zeros((shape[second_axis] * shape[third_axis], width))
         fibres[:, : shape[axis]] = np.moveaxis(tensor, axis, 2).reshape(len(fibres), -1)
-        first, second = np.divmod(np.arange(len(fibres)), shape[other])
+        second, third = np.divmod(np.arange(len(fibres)), shape[third_axis])
         rows[axis].append(fibres)
-        rows[one].append(unit[first])
-        rows[other].append(unit[second])
+        rows[second_axis].append(unit[second])
+        rows[third_axis].append(unit[third])
         size.append(len(fibres))
     parent, left, right = (np.concatenate(side) for side in rows)
     rule = np.repeat(rules, size)
@@ -323,7 +323,7 @@ def _centres(
     for side, mean in zip(sides, means, strict=True):
         shrunk.append(u * mean + v * (side - mean))
         scale.append(float(np.sqrt((shrunk[-1] ** 2).mean())) or 1.0)
-    points = np.concatenate([one / s for one, s in zip(shrunk, scale, strict=True)], axis=1)
+    points = np.concatenate([side / s for side, s in zip(shrunk, scale, strict=True)], axis=1)
     centres = points[np.linspace(0, len(points) - 1, n_centres).astype(np.int64)]
     for _ in range(CLUSTER_ROUNDS):
         nearest = np.argmax(points @ centres.T - 0.5 * (centres**2).sum(axis=1), axis=1)
@@ -362,9 +362,9 @@ def _columns(side: Doubles, like: Floats) -> Floats:
     return side[..., None].astype(like.dtype)
 
 
-def _solved(one: Doubles, other: Doubles, products: Floats) -> Doubles:
+def _solved(first: Doubles, second: Doubles, products: Floats) -> Doubles:
     """Solve the normal equations for the third side of every term."""
-    gram = (one @ np.swapaxes(one, 1, 2)) * (other @ np.swapaxes(other, 1, 2))
+    gram = (first @ np.swapaxes(first, 1, 2)) * (second @ np.swapaxes(second, 1, 2))
     n_terms = gram.shape[1]
     ridge = RIDGE * np.trace(gram, axis1=1, axis2=2) / n_terms
     # For a tensor of zeros, any ridge will do.

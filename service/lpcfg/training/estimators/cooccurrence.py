@@ -15,7 +15,7 @@ from lpcfg.training.data.features import Side
 
 
 @dataclass(frozen=True, eq=False)
-class Counts:
+class FeatureCounts:
     """Features of one side of a symbol's examples, and how many examples have each.
 
     They are sorted by template, then by code.
@@ -26,7 +26,7 @@ class Counts:
     count: Longs
 
     @classmethod
-    def of(cls, side: Side) -> "Counts":
+    def of(cls, side: Side) -> "FeatureCounts":
         return cls(side.template, side.code, side.count)
 
     def __len__(self) -> int:
@@ -44,15 +44,15 @@ class Cooccurrence:
     """The counts of a symbol's examples: of inside features, outside features, and of pairs."""
 
     examples: int
-    inside: Counts
-    outside: Counts
+    inside: FeatureCounts
+    outside: FeatureCounts
     pairs: scipy.sparse.csr_array
 
     @classmethod
     def of(cls, phi: Side, psi: Side) -> "Cooccurrence":
         pairs = indicators(phi, np.float64).T.tocsr() @ indicators(psi, np.float64)
         pairs.sort_indices()
-        return cls(len(phi.feature), Counts.of(phi), Counts.of(psi), pairs)
+        return cls(len(phi.feature), FeatureCounts.of(phi), FeatureCounts.of(psi), pairs)
 
 
 @compiled(borrows=True)
@@ -60,11 +60,11 @@ def _find_places(
     own_template: Ints, own_code: Longs, template: Ints, code: Longs, result: Longs
 ) -> None:
     """Write the place of every feature among one's own, going through both lists side by side."""
-    at = 0
+    place = 0
     for k in range(len(code)):
-        while own_template[at] < template[k] or own_code[at] != code[k]:
-            at += 1
-        result[k] = at
+        while own_template[place] < template[k] or own_code[place] != code[k]:
+            place += 1
+        result[k] = place
 
 
 def indicators(side: Side, dtype: type[np.floating]) -> scipy.sparse.csr_array:
@@ -80,9 +80,9 @@ def indicators(side: Side, dtype: type[np.floating]) -> scipy.sparse.csr_array:
     )
 
 
-def merged(one: Cooccurrence, other: Cooccurrence) -> Cooccurrence:
+def merged(left: Cooccurrence, right: Cooccurrence) -> Cooccurrence:
     """Add the counts of the same symbol in two parts of a treebank."""
-    inside, outside = _united(one.inside, other.inside), _united(one.outside, other.outside)
+    inside, outside = _united(left.inside, right.inside), _united(left.outside, right.outside)
     first, second = (
         _moved(
             part.pairs,
@@ -90,24 +90,24 @@ def merged(one: Cooccurrence, other: Cooccurrence) -> Cooccurrence:
             outside.places(part.outside.template, part.outside.code),
             (len(inside), len(outside)),
         )
-        for part in (one, other)
+        for part in (left, right)
     )
     pairs = (first + second).tocsr()
     pairs.sort_indices()
-    return Cooccurrence(one.examples + other.examples, inside, outside, pairs)
+    return Cooccurrence(left.examples + right.examples, inside, outside, pairs)
 
 
-def _united(one: Counts, other: Counts) -> Counts:
-    template = np.concatenate([one.template, other.template])
-    code = np.concatenate([one.code, other.code])
+def _united(left: FeatureCounts, right: FeatureCounts) -> FeatureCounts:
+    template = np.concatenate([left.template, right.template])
+    code = np.concatenate([left.code, right.code])
     order = np.lexsort((code, template))
     template, code = template[order], code[order]
     is_new = np.ones(len(order), np.bool_)
     is_new[1:] = (np.diff(template) != 0) | (np.diff(code) != 0)
-    count = np.concatenate([one.count, other.count])[order]
+    count = np.concatenate([left.count, right.count])[order]
     first = np.flatnonzero(is_new)
     summed = np.add.reduceat(count, first) if len(first) else count
-    return Counts(template[first], code[first], summed)
+    return FeatureCounts(template[first], code[first], summed)
 
 
 def _moved(

@@ -144,9 +144,9 @@ def _inside(
         m = shape.states[nodes.symbol[node]]
         own = alpha[v]
         r = nodes.rule[node]
-        if r < 0:
+        if r < 0:  # α = c∞ of the entry
             own[:m] = given.lexical[nodes.entry[node], :m]
-        else:
+        else:  # ℓ_t = L_t · α of the left child, r_t = R_t · α of the right; α = Σ_t P_t ℓ_t r_t
             own[:m] = 0.0
             left, right = alpha[nodes.left[node] - base], alpha[nodes.right[node] - base]
             m_left, m_right = shape.states[shape.rules[r, 1]], shape.states[shape.rules[r, 2]]
@@ -158,12 +158,12 @@ def _inside(
                 _add(own, given.parent[start + t], by_left * by_right, m)
         if nodes.state[node] >= 0:
             _only(own, nodes.state[node], m)
-        scale = own[:m].sum()
+        scale = own[:m].sum()  # α sums to one; log p(tree) is the sum of the logs of these scales
         if not scale > 0:
             return -np.inf
         own[:m] /= scale
         total += np.log(scale)
-    a = nodes.symbol[base + count - 1]
+    a = nodes.symbol[base + count - 1]  # and log c¹ · α at the root
     at_root = _dot(given.root[a], alpha[count - 1], shape.states[a])
     return total + np.log(at_root) if at_root > 0 else -np.inf
 
@@ -183,6 +183,7 @@ def _outside(
     top = count - 1
     a = nodes.symbol[base + top]
     m = shape.states[a]
+    # β = c¹ / (c¹ · α) at the root, whose posterior is α ∘ β
     beta[top, :m] = given.root[a, :m] / _dot(given.root[a], alpha[top], m)
     for i in range(m):
         out.root[a, i] += alpha[top, i] * beta[top, i]
@@ -192,13 +193,14 @@ def _outside(
         r = nodes.rule[node]
         if nodes.state[node] >= 0:
             _only(beta[v], nodes.state[node], m)
-        if r < 0:
+        if r < 0:  # the posterior of a leaf's states is α ∘ β
             for i in range(m):
                 out.lexical[nodes.entry[node], i] += alpha[v, i] * beta[v, i]
             continue
         x, y = nodes.left[node] - base, nodes.right[node] - base
         m_left, m_right = shape.states[shape.rules[r, 1]], shape.states[shape.rules[r, 2]]
         start, n_terms = shape.first[r], shape.first[r + 1] - shape.first[r]
+        # u_t = P_t · β; p(t | tree) = u_t ℓ_t r_t / whole, with whole = Σ_t u_t ℓ_t r_t
         whole = 0.0
         for t in range(n_terms):
             above = _dot(given.parent[start + t], beta[v], m)
@@ -206,6 +208,8 @@ def _outside(
             across[1, t] = above * sides[v, 1, t]
             across[2, t] = above * sides[v, 0, t]
             whole += above * across[0, t]
+        # counts of P, L and R, still without these factors: β ℓ_t r_t, α u_t r_t and α u_t ℓ_t;
+        # β of the left child is Σ_t L_t u_t r_t, of the right one Σ_t R_t u_t ℓ_t
         beta[x, :m_left] = 0.0
         beta[y, :m_right] = 0.0
         for t in range(n_terms):
@@ -217,10 +221,10 @@ def _outside(
 
 
 @compiled(helper=True, fastmath={"reassoc", "contract", "nsz"})
-def _dot(one: Floats, other: Floats, m: int) -> Any:
-    total = one[0] * other[0]
+def _dot(left: Floats, right: Floats, m: int) -> Any:
+    total = left[0] * right[0]
     for i in range(1, m):
-        total += one[i] * other[i]
+        total += left[i] * right[i]
     return total
 
 

@@ -60,7 +60,7 @@ def _means(sums: Doubles, count: Longs) -> Doubles:
 class Smoothing:
     """The constants C in the weights √n / (C + √n) of an estimate from n examples.
 
-    C = 0 trusts it.
+    C = 0 does not smooth.
     """
 
     rule: float
@@ -104,7 +104,7 @@ class RuleSums:
 
     def plus(self, other: "RuleSums") -> "RuleSums":
         first, second = (
-            tuple(one + more for one, more in zip(ours, theirs, strict=True))
+            tuple(mine + its for mine, its in zip(ours, theirs, strict=True))
             for ours, theirs in ((self.first, other.first), (self.second, other.second))
         )
         return RuleSums(self.n + other.n, first, second, self.third + other.third)  # type: ignore[arg-type]
@@ -112,7 +112,7 @@ class RuleSums:
     @property
     def means(self) -> tuple[Doubles, Doubles, Doubles]:
         """The means of z, y₂ and y₃."""
-        z, left, right = (one / self.n for one in self.first)
+        z, left, right = (side / self.n for side in self.first)
         return z, left, right
 
     def smoothed(self, tail: tuple[Doubles, Doubles, Doubles], weight: float) -> Doubles:
@@ -219,14 +219,14 @@ def _kept(rule: Ints, shard: Shard) -> Bools:
 
 def _common(shard: Shard, projection: Projection, order: Longs, rule: Ints) -> dict[int, RuleSums]:
     """Sum over the occurrences of rules that are seen more than KEPT times in all."""
-    found = {}
+    sums = {}
     own, first, size = np.unique(rule, return_index=True, return_counts=True)
     for r, k, n in zip(own.tolist(), first.tolist(), size.tolist(), strict=True):
         if shard.count[r] > KEPT:
             shape = projection.states[shard.examples.grammar.rules[r]]
             sides = _sides(shard.examples, projection, order[k : k + n])
-            found[r] = RuleSums.of(_cut(sides, shape))
-    return found
+            sums[r] = RuleSums.of(_cut(sides, shape))
+    return sums
 
 
 def _sides(examples: Examples, projection: Projection, nodes: Longs) -> Sides:

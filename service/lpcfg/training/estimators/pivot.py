@@ -17,6 +17,7 @@ r and s sum to one over each feature template. Section 6.2 sums the objective ov
 of templates. Here each template is in at least one triple, and the objective is still concave.
 """
 
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -27,7 +28,7 @@ from threadpoolctl import threadpool_limits
 from lpcfg.base.errors import TrainingError
 from lpcfg.grammar.tables import Doubles, Floats, Ints, Longs, Tables
 from lpcfg.training.data.examples import Examples
-from lpcfg.training.data.features import Context, Features, Side
+from lpcfg.training.data.features import Features, NodeArrays, Side
 from lpcfg.training.data.treebank import Forest
 from lpcfg.training.estimators.em import (
     Choose,
@@ -162,7 +163,7 @@ def pivoted(
     """Find the L-PCFG of figure 1."""
     stages, grammar = stages or Stages(), examples.grammar
     projection, _ = project(examples, config, seed=seed, workers=workers, stages=stages)
-    features = Features.of(Context(examples), config.chosen(seed))
+    features = Features.of(NodeArrays(examples), config.chosen(seed))
     corpus = Corpus(examples)
     with (
         threadpool_limits(1),
@@ -317,8 +318,8 @@ class Evidence:
     prior: Doubles
 
     @classmethod
-    def of(cls, forest: Forest, features: Features, found: list[Decomposed]) -> "Evidence":
-        states = np.array([len(one.prior) for one in found], np.int32)
+    def of(cls, forest: Forest, features: Features, symbols: Sequence[Decomposed]) -> "Evidence":
+        states = np.array([len(each.prior) for each in symbols], np.int32)
         width = int(states.max(initial=1))
         sides = [
             [side(a) for a in range(features.n_symbols)]
@@ -328,10 +329,10 @@ class Evidence:
             states=states,
             inside_of=_rows_of(forest, features, sides[0]),
             outside_of=_rows_of(forest, features, sides[1]),
-            inside=_stacked([one.inside for one in found], width),
-            outside=_stacked([one.outside for one in found], width),
-            posterior=_stacked([one.posterior for one in found], width),
-            prior=_stacked([one.prior[None] for one in found], width).astype(np.float64),
+            inside=_stacked([each.inside for each in symbols], width),
+            outside=_stacked([each.outside for each in symbols], width),
+            posterior=_stacked([each.posterior for each in symbols], width),
+            prior=_stacked([each.prior[None] for each in symbols], width).astype(np.float64),
         )
 
 
@@ -380,8 +381,8 @@ def _counted(
 
     largest_first = np.argsort(-np.diff(start), kind="stable").tolist()
     with ThreadPoolExecutor(workers) as pool:
-        for r, found in zip(largest_first, pool.map(terms, largest_first), strict=True):
-            for side, rows in zip(sides, found, strict=True):
+        for r, of_rule in zip(largest_first, pool.map(terms, largest_first), strict=True):
+            for side, rows in zip(sides, of_rule, strict=True):
                 side[first[r] : first[r] + len(rows), : rows.shape[1]] = rows
     lexical, root = _leaves_and_roots(corpus, evidence)
     counts = Numbers(sides[0], sides[1], sides[2], lexical, root)
@@ -407,7 +408,8 @@ def _leaves_and_roots(corpus: Corpus, evidence: Evidence) -> tuple[Doubles, Doub
 
 def _triples(corpus: Corpus, evidence: Evidence, r: int, own: Longs) -> list[Floats]:
     """Return s(g | h₁), r(f₂ | h₂) and r(f₃ | h₃) of a rule's occurrences, a row per triple."""
-    at = own[np.linspace(0, len(own) - 1, min(len(own), EXAMPLES_A_RULE)).astype(np.int64)]
+    count = min(len(own), EXAMPLES_A_RULE)
+    chosen = own[np.linspace(0, len(own) - 1, count).astype(np.int64)]
     nodes = corpus.nodes
     p, q, m = evidence.states[corpus.grammar.rules[r]].tolist()
     triples = np.arange(max(evidence.outside_of.shape[1], evidence.inside_of.shape[1]))
@@ -418,9 +420,9 @@ def _triples(corpus: Corpus, evidence: Evidence, r: int, own: Longs) -> list[Flo
         return picked
 
     return [
-        rows(evidence.outside, evidence.outside_of, at, 0)[:, :p],
-        rows(evidence.inside, evidence.inside_of, nodes.left[at], 0)[:, :q],
-        rows(evidence.inside, evidence.inside_of, nodes.right[at], 1)[:, :m],
+        rows(evidence.outside, evidence.outside_of, chosen, 0)[:, :p],
+        rows(evidence.inside, evidence.inside_of, nodes.left[chosen], 0)[:, :q],
+        rows(evidence.inside, evidence.inside_of, nodes.right[chosen], 1)[:, :m],
     ]
 
 
@@ -481,13 +483,13 @@ def _spread(rows: Floats, columns: Longs, width: int) -> Floats:
 
 
 def _fibres(t: Floats, axis: int, fibres: Floats) -> tuple[Floats, Floats, Floats]:
-    one, other = (k for k in range(3) if k != axis)
-    first, second = np.divmod(np.arange(len(fibres)), t.shape[other])
+    second_axis, third_axis = (k for k in range(3) if k != axis)
+    second, third = np.divmod(np.arange(len(fibres)), t.shape[third_axis])
     mass = fibres.sum(axis=1, keepdims=True)
     sides = {
         axis: fibres,
-        one: mass * np.eye(t.shape[one])[first],
-        other: mass * np.eye(t.shape[other])[second],
+        second_axis: mass * np.eye(t.shape[second_axis])[second],
+        third_axis: mass * np.eye(t.shape[third_axis])[third],
     }
     return sides[0], sides[1], sides[2]
 

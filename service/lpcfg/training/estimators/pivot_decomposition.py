@@ -181,7 +181,7 @@ def find_pivots(points: Doubles, m: int, candidates: Longs) -> Longs:
             "ask for fewer states"
         )
     residual = points[candidates] - points[candidates].mean(axis=0)
-    found: list[int] = []
+    pivots: list[int] = []
     negligible = 0.0
     for state in range(m):
         distances = np.sqrt(np.einsum("ij,ij->i", residual, residual))
@@ -197,8 +197,8 @@ def find_pivots(points: Doubles, m: int, candidates: Longs) -> Longs:
         else:
             direction = residual[farthest] / distances[farthest]
             residual = residual - np.outer(residual @ direction, direction)
-        found.append(farthest)
-    return np.asarray(candidates, dtype=np.int64)[found]
+        pivots.append(farthest)
+    return np.asarray(candidates, dtype=np.int64)[pivots]
 
 
 def convex_weights(points: Doubles, corners: Doubles, *, tolerance: float = TOLERANCE) -> Doubles:

@@ -18,7 +18,7 @@ Facts = Mapping[str, object]
 
 
 @dataclass(frozen=True, eq=False)
-class Job:
+class EstimatorInputs:
     """The input of an estimator.
 
     `choose` scores tables, if there are held-out trees to do so. `executor` makes sums over
@@ -42,11 +42,11 @@ class CountsSettings:
 class Estimator:
     """An estimator: `settings` is a frozen dataclass; `estimate` returns tables and a report.
 
-    One that `shares` lets the job's executor make its sums.
+    One that `shares` lets the inputs's executor make its sums.
     """
 
     settings: type[Any]
-    estimate: Callable[[Job, Any], tuple[Tables, Facts]]
+    estimate: Callable[[EstimatorInputs, Any], tuple[Tables, Facts]]
     shares: bool = False
 
 
@@ -57,7 +57,7 @@ class Report(Protocol):
         """Return the report as facts for a manifest."""
 
 
-class Learner(Protocol):
+class Estimate(Protocol):
     """The signature of an estimator. Some also choose among tables, by one more argument."""
 
     def __call__(
@@ -71,41 +71,41 @@ class Learner(Protocol):
     ) -> tuple[Tables, Report]: ...
 
 
-def _by(learn: Learner) -> Callable[[Job, Any], tuple[Tables, Facts]]:
-    def estimate(job: Job, settings: Any) -> tuple[Tables, Facts]:
+def _by(learn: Estimate) -> Callable[[EstimatorInputs, Any], tuple[Tables, Facts]]:
+    def estimate(inputs: EstimatorInputs, settings: Any) -> tuple[Tables, Facts]:
         tables, report = learn(
-            job.examples,
+            inputs.examples,
             settings,
-            seed=job.seed,
-            workers=job.workers,
-            stages=job.stages,
+            seed=inputs.seed,
+            workers=inputs.workers,
+            stages=inputs.stages,
         )
-        return tables, report.facts(job.examples.grammar)
+        return tables, report.facts(inputs.examples.grammar)
 
     return estimate
 
 
 def _choosing(
     learn: Callable[..., tuple[Tables, Report]],
-) -> Callable[[Job, Any], tuple[Tables, Facts]]:
-    def estimate(job: Job, settings: Any) -> tuple[Tables, Facts]:
-        return _by(partial(learn, choose=job.choose))(job, settings)
+) -> Callable[[EstimatorInputs, Any], tuple[Tables, Facts]]:
+    def estimate(inputs: EstimatorInputs, settings: Any) -> tuple[Tables, Facts]:
+        return _by(partial(learn, choose=inputs.choose))(inputs, settings)
 
     return estimate
 
 
 def _sharing(
     learn: Callable[..., tuple[Tables, Report]],
-) -> Callable[[Job, Any], tuple[Tables, Facts]]:
-    def estimate(job: Job, settings: Any) -> tuple[Tables, Facts]:
-        return _by(partial(learn, executor=job.executor))(job, settings)
+) -> Callable[[EstimatorInputs, Any], tuple[Tables, Facts]]:
+    def estimate(inputs: EstimatorInputs, settings: Any) -> tuple[Tables, Facts]:
+        return _by(partial(learn, executor=inputs.executor))(inputs, settings)
 
     return estimate
 
 
-def _counts(job: Job, settings: CountsSettings) -> tuple[Tables, Facts]:
+def _counts(inputs: EstimatorInputs, settings: CountsSettings) -> tuple[Tables, Facts]:
     del settings
-    return counts.estimate(job.examples), {}
+    return counts.estimate(inputs.examples), {}
 
 
 ESTIMATORS: Mapping[str, Estimator] = {

@@ -32,13 +32,13 @@ from lpcfg.training.data.features import (
     ALL_TEMPLATES,
     KNOWN_TEMPLATES,
     SIMPLE_TEMPLATES,
-    Context,
     Features,
+    NodeArrays,
     Side,
 )
 from lpcfg.training.data.shards import Shard, shards_of
 from lpcfg.training.estimators.compact import Compaction, CompactReport, tables_of
-from lpcfg.training.estimators.cooccurrence import Cooccurrence, Counts, merged
+from lpcfg.training.estimators.cooccurrence import Cooccurrence, FeatureCounts, merged
 from lpcfg.training.estimators.moments import Occurrences, Projection, Smoothing, Sums
 from lpcfg.training.stages import Stages
 
@@ -179,16 +179,16 @@ def estimate(
     with Threads(workers) as threads, threadpool_limits(1):
         executor = executor or threads
         parts = _Parts(examples, config.chosen(seed))
-        directions, found = _directions(executor, parts, config, seed, stages)
+        directions, spectra = _directions(executor, parts, config, seed, stages)
         with stages.stage("moments", examples.grammar.n_rules) as stage:
-            totals = executor.reduce(_sums, parts, Sums.merged, 1, found.states, directions)
+            totals = executor.reduce(_sums, parts, Sums.merged, 1, spectra.states, directions)
             [sums] = executor.gather(totals)
-            occurrences = Occurrences(examples, found.states, sums)
+            occurrences = Occurrences(examples, spectra.states, sums)
             tables, error = tables_of(
                 occurrences, config.smoothing_weights, config.compaction, workers=workers
             )
             stage.advance(examples.grammar.n_rules)
-    return tables, SpectralReport(found.states, tables.terms, error, found.values)
+    return tables, SpectralReport(spectra.states, tables.terms, error, spectra.values)
 
 
 def project(
@@ -202,16 +202,16 @@ def project(
     """Compute Y and Z of every node (float32), and each symbol's first m singular values."""
     with Threads(workers) as executor, threadpool_limits(1):
         parts = _Parts(examples, config.chosen(seed))
-        directions, found = _directions(executor, parts, config, seed, stages or Stages())
-        projected = executor.map(_projected, parts, found.states, directions)
+        directions, spectra = _directions(executor, parts, config, seed, stages or Stages())
+        projected = executor.map(_projected, parts, spectra.states, directions)
     inside = np.concatenate([part.inside for part in projected])
     outside = np.concatenate([part.outside for part in projected])
-    projection = Projection(examples.forest.symbol, found.states, inside, outside)
-    return projection, found.values
+    projection = Projection(examples.forest.symbol, spectra.states, inside, outside)
+    return projection, spectra.values
 
 
 @dataclass(frozen=True, eq=False)
-class _Found:
+class _Spectra:
     """The number of states of every symbol, and its first m singular values."""
 
     states: Ints
@@ -220,7 +220,7 @@ class _Found:
 
 def _directions(
     executor: Executor, parts: "_Parts", config: SpectralConfig, seed: int, stages: Stages
-) -> tuple[list[Any], _Found]:
+) -> tuple[list[Any], _Spectra]:
     """Decompose every symbol's Ω. Return the directions, in groups of symbols, and their facts."""
     forest, n_symbols = parts.examples.forest, parts.examples.grammar.n_symbols
     group_of = _groups(np.bincount(forest.symbol, minlength=n_symbols))
@@ -234,7 +234,7 @@ def _directions(
             for a, (m, sigma) in facts.items():
                 states[a], values[a] = m, sigma
         stage.advance(n_symbols)
-    return directions, _Found(states, tuple(values))
+    return directions, _Spectra(states, tuple(values))
 
 
 def _groups(count: Longs) -> Ints:
@@ -259,7 +259,7 @@ class _Part:
     @cached_property
     def sides(self) -> dict[int, tuple[Longs, Side, Side]]:
         """The examples of every symbol that has some: their nodes, and φ and ψ of these."""
-        features = Features.of(Context(self.shard.examples), self.names)
+        features = Features.of(NodeArrays(self.shard.examples), self.names)
         start = features.start.tolist()
         return {
             a: (features.nodes[start[a] : start[a + 1]], features.inside(a), features.outside(a))
@@ -292,9 +292,9 @@ def _counted(part: _Part, group_of: Ints) -> list[Symbols]:
     return groups
 
 
-def _merged(one: Symbols, other: Symbols) -> Symbols:
-    both = {a: merged(one[a], other[a]) for a in one.keys() & other.keys()}
-    return {**one, **other, **both}
+def _merged(left: Symbols, right: Symbols) -> Symbols:
+    both = {a: merged(left[a], right[a]) for a in left.keys() & right.keys()}
+    return {**left, **right, **both}
 
 
 @dataclass(frozen=True, eq=False)
@@ -305,7 +305,7 @@ class _Direction:
     """
 
     sigma: Doubles
-    features: tuple[Counts, Counts]
+    features: tuple[FeatureCounts, FeatureCounts]
     rows: tuple[Singles, Singles] | None
 
     @property
@@ -348,7 +348,9 @@ def _direction(together: Cooccurrence, a: int, config: SpectralConfig, seed: int
     return _Direction(sigma, sides, (y, z))
 
 
-def _scale(side: Counts, examples: int, config: SpectralConfig, seed: Sequence[int]) -> Doubles:
+def _scale(
+    side: FeatureCounts, examples: int, config: SpectralConfig, seed: Sequence[int]
+) -> Doubles:
     """Compute the factor of every feature i, √(M_a / (count_a(i) + κ)), with noise."""
     scale = np.ones(len(side))
     if config.scaling:

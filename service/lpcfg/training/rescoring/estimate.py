@@ -94,7 +94,7 @@ def learn_layer(
 
         def hidden_part() -> hidden.HiddenState:
             how = hidden.HiddenSettings(width=settings.width, passes=settings.hidden_passes)
-            learner = hidden.Learner(examples, data.vectors, rows, data.grammar, ends)
+            learner = hidden.HiddenLearner(examples, data.vectors, rows, data.grammar, ends)
             begun = None if before is None else before.hidden
             return learner.learn(
                 how, start=data.start, before=begun, seed=seed, workers=workers, stage=stage

@@ -153,7 +153,7 @@ def no_gradient(tables: Hidden) -> TablesGradient:
     return Hidden(*(np.zeros_like(table) for table in tables)), marks
 
 
-class Learner:
+class HiddenLearner:
     """Learns tables from examples, for words with vectors."""
 
     def __init__(

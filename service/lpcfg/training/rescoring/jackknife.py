@@ -29,7 +29,7 @@ from lpcfg.training.stages import Stage
 RUNS, SHORTEST = 12, 8
 """Runs of neighbours that each fold takes from a source, or as many as have so many trees.
 
-GUM stands genre by genre. Folds in one piece each lack some, and cost .5 F1 on gum/dev.
+GUM stands genre by genre. Folds of one run each lack some, and cost .5 F1 on gum/dev.
 """
 
 RARE, NEAR = 20, 50

@@ -26,10 +26,10 @@ def learn_vectors(
     Kept are the most frequent of both together.
     """
     options = EigenwordOptions(dimensions=settings.dimensions, seed=seed, threads=threads)
-    found = learn(sentences_of(forest), texts, options)  # more words, which serve as contexts
-    stage.advance(len(found.words))
+    learned = learn(sentences_of(forest), texts, options)  # more words, which serve as contexts
+    stage.advance(len(learned.words))
     most = settings.vocabulary
-    return WordVectors.of(found.words[:most], found.vectors[:most])
+    return WordVectors.of(learned.words[:most], learned.vectors[:most])
 
 
 def sentences_of(forest: Forest) -> Iterator[list[str]]:
