@@ -5,22 +5,22 @@ import time
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from fastapi import APIRouter, Depends, Header, Query, Request
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response, StreamingResponse
 
 from lpcfg.errors import Stopped
-from lpcfg.protocol.schemas import BatchLine, BatchParameters, JobAnswer
+from lpcfg.protocol.schemas import BatchLine, BatchParameters, JobAnswer, Problem
 from lpcfg.web.endpoints.batch import LINES
 from lpcfg.web.endpoints.compute import check_parses
 from lpcfg.web.endpoints.tasks import located
 from lpcfg.web.http.bodies import GuardedRoute, pieces
 from lpcfg.web.http.keys import BEARER
-from lpcfg.web.http.problems import Refused, documented
+from lpcfg.web.http.problems import Refused, documented, problem
 from lpcfg.web.http.record import record_of
-from lpcfg.web.jobs import Draft, Facts, Job, Jobs, Progress, new_id
+from lpcfg.web.jobs import ATTEMPTS, Draft, Facts, Job, Jobs, Progress, new_id
 from lpcfg.web.state import JOBS, Asker, Service, TheService, asker_of
 
 _AGAIN = 60.0  # seconds after which a job may be offered again to a full disk
@@ -176,12 +176,31 @@ def _told(jobs: Jobs, job: Job) -> JobAnswer:
     progress = begun or Progress()
     return JobAnswer(
         id=job.facts.id,
-        status="waiting" if begun is None else "done" if progress.done else "running",
+        status=_status(begun),
         lines=job.facts.lines,
         answered=progress.answered,
         problems=progress.problems,
         created=_time(job.facts.created),
         expires=_time(jobs.expires(job)),
+        problem=_set_aside(progress.answered + 1) if progress.failed else None,
+    )
+
+
+def _status(begun: Progress | None) -> Literal["waiting", "running", "done", "failed"]:
+    if begun is None:
+        return "waiting"
+    if begun.failed:
+        return "failed"
+    return "done" if begun.done else "running"
+
+
+def _set_aside(line: int) -> Problem:
+    """Tell at which line a job was set aside."""
+    return problem(
+        "job",
+        f"expected to answer the lines from {line} on, got {ATTEMPTS} attempts that failed: send "
+        "them as smaller jobs, without lines that are very long",
+        line=line,
     )
 
 
