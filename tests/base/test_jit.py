@@ -19,7 +19,7 @@ NOWHERE = """
 import sys
 from pathlib import Path
 import numpy
-from lpcfg import compiled
+from lpcfg.base import jit as compiled
 compiled.PACKAGE = Path(sys.executable)  # a file
 compiled.find_place()
 from lpcfg.grammar import tagging
