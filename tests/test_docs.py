@@ -222,7 +222,7 @@ def test_the_tutorial_runs_and_prints_what_it_shows(monkeypatch: pytest.MonkeyPa
 
 def test_the_page_explains_the_labels_that_the_docs_explain() -> None:
     text = (DOCS / "labels.md").read_text(encoding="utf-8")
-    glossary = ROOT / "service" / "lpcfg" / "web" / "page" / "glossary.js"
+    glossary = ROOT / "service" / "lpcfg" / "serve" / "page" / "glossary.js"
     tables = re.findall(r"= \{\n(.*?)\n\};", glossary.read_text(encoding="utf-8"), re.DOTALL)
     for part, table in zip(text.split("## Tags of words"), tables, strict=True):
         explained = set(re.findall(r"^\| (\S+) \| ", part, re.MULTILINE)) - {"label", "tag"}

@@ -199,7 +199,7 @@ LEFTOVERS = {
     "build/lib/lpcfg/cli/main.py",
     "dist/lpcfg-0.1.0-py3-none-any.whl",
     "service/lpcfg/__pycache__/cores.cpython-311.pyc",
-    "service/lpcfg/web/__pycache__/app.cpython-311.pyc",
+    "service/lpcfg/serve/__pycache__/app.cpython-311.pyc",
     "service/lpcfg.egg-info/PKG-INFO",
 }
 """Files that lie about in a checkout in use."""

@@ -118,7 +118,7 @@ class Settings(BaseSettings):
         24.0,
         gt=0,
         allow_inf_nan=False,
-        description="time a job is kept after its last answer, in hours",
+        description="time a job is kept after its arrival, in hours",
     )
     max_answer_bytes: int = Field(
         16 << 20, ge=1, description="largest answer to one request, in bytes"

@@ -2,20 +2,25 @@
 
 import ast
 import os
+import pwd
 import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 from lpcfg.base.jit import _is_writable, own_folder
+from tests.needs import lacking
 
 SAY = "import lpcfg, numba; print(numba.config.CACHE_DIR)"
 NOWHERE = """
+import sys
 from pathlib import Path
 import numpy
-from lpcfg import compiled
-compiled._is_writable = lambda folder: False
+from lpcfg.base import jit as compiled
+compiled.PACKAGE = Path(sys.executable)  # a file
 compiled.find_place()
 from lpcfg.grammar import tagging
 tagging.templates_of(numpy.zeros((1, 11), numpy.int64))
@@ -34,13 +39,91 @@ def said(code: str, **variables: str) -> str:
 
 
 def test_without_any_place_kernels_lie_among_temporary_files(tmp_path: Path) -> None:
-    said(NOWHERE, TMPDIR=str(tmp_path), NUMBA_CACHE_DIR="")
+    said(NOWHERE, HOME=sys.executable, TMPDIR=str(tmp_path), NUMBA_CACHE_DIR="")
     assert list(tmp_path.glob("lpcfg-kernels-*/**/*.nbi"))
 
 
 def test_a_place_that_is_named_stays(tmp_path: Path) -> None:
-    said(NOWHERE, TMPDIR=str(tmp_path / "none"), NUMBA_CACHE_DIR=str(tmp_path / "mine"))
+    named = str(tmp_path / "mine")
+    said(NOWHERE, HOME=sys.executable, TMPDIR=str(tmp_path / "none"), NUMBA_CACHE_DIR=named)
     assert list((tmp_path / "mine").rglob("*.nbi"))
+
+
+HOMELESS = """
+import os, pwd, runpy
+def nobody(uid): raise KeyError(f"getpwuid(): uid not found: {uid}")
+pwd.getpwuid = nobody
+os.access = lambda path, mode: False
+runpy.run_module("lpcfg", run_name="__main__")
+"""
+NO_PLACE = """
+import tempfile
+def none(): raise FileNotFoundError("No usable temporary directory found")
+tempfile.gettempdir = none
+"""
+
+
+def without_home(**variables: str) -> dict[str, str]:
+    """Return the variables of a process of a user who has no home and keeps nothing."""
+    gone = {"HOME", "XDG_CACHE_HOME", "NUMBA_CACHE_DIR"}
+    return {name: value for name, value in os.environ.items() if name not in gone} | variables
+
+
+def test_commands_run_without_a_home_and_a_name(tmp_path: Path) -> None:
+    run = subprocess.run(
+        [sys.executable, "-c", HOMELESS, "--help"],
+        env=without_home(TMPDIR=str(tmp_path)),
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (run.returncode, run.stderr) == (0, "")
+    assert "parse" in run.stdout
+    assert not list(tmp_path.rglob("~*"))
+
+
+NAMELESS = 54321
+"""A user without an entry in the list of users, as containers are given at random."""
+
+
+def as_nameless() -> list[str]:
+    """Return what runs a command as that user, who reads but does not write what root may read:
+    this Python may lie in a folder of root's.
+    """
+    with pytest.raises(KeyError):
+        pwd.getpwuid(NAMELESS)
+    program = shutil.which("setpriv")
+    if program is None or os.getuid() != 0:
+        lacking("only root with setpriv can run a command as a user without a name")
+    reads = [f"--{kind}-caps=+dac_read_search" for kind in ("inh", "ambient")]
+    return [program, f"--reuid={NAMELESS}", f"--regid={NAMELESS}", "--clear-groups", *reads]
+
+
+def test_a_user_without_a_name_has_a_folder_for_kernels(tmp_path: Path) -> None:
+    tmp_path.chmod(0o755)
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    folder.chmod(0o1777)
+    run = subprocess.run(
+        [*as_nameless(), sys.executable, "-c", f"{SAY}\nimport lpcfg.grammar.tagging"],
+        env=without_home(TMPDIR=str(folder)),
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (run.returncode, run.stderr) == (0, "")
+    (made,) = folder.iterdir()
+    assert run.stdout.strip() == str(made)
+    found = made.stat()
+    assert (found.st_uid, found.st_mode & 0o777) == (NAMELESS, 0o700)
+
+
+def test_without_any_folder_kernels_are_compiled_and_not_kept() -> None:
+    code = f"{NO_PLACE}{NOWHERE}print(tagging.templates_of.stats.cache_path)"
+    for named in ("", f"{sys.executable}/kernels"):
+        assert said(code, HOME=sys.executable, NUMBA_CACHE_DIR=named) == "None"
 
 
 def test_only_folders_can_be_written(tmp_path: Path) -> None:

@@ -183,12 +183,11 @@ def test_jobs_of_other_processes_and_of_lost_keys_keep_none_waiting(
     serve: Serve, tmp_path: Path
 ) -> None:
     home = Jobs(tmp_path, 9, 1.0)
-    options = {"model": None, "k": 1, "objective": "max-rule", "rescore": True}
     with ExitStack() as stack:
         for name in ("a", "b"):
-            stack.enter_context(kept(home, name, options=options).locked())
+            stack.enter_context(kept(home, name).locked())
         for name in ("c", "d"):
-            kept(home, name, options={**options, "model": "gone"})
+            kept(home, name, options={**OPTIONS, "model": "gone"})
         with serve(jobs_dir=tmp_path) as client:
             done(client, client.post("/v1/jobs", content=LINES).json())
             assert client.get("/v1/jobs/a").json()["status"] == "waiting"
@@ -236,25 +235,45 @@ def jobs(tmp_path: Path) -> Jobs:
     return Jobs(tmp_path, 4, 1.0)
 
 
-def kept(jobs: Jobs, name: str, *, options: dict[str, Any] | None = None) -> Job:
+OPTIONS = {"model": None, "k": 1, "objective": "max-rule", "rescore": True}
+
+
+def kept(
+    jobs: Jobs,
+    name: str,
+    body: bytes = b'"It slept."',
+    *,
+    options: dict[str, Any] = OPTIONS,
+    age: float = 0.0,
+) -> Job:
+    """Leave a job, so many seconds ago."""
     draft = jobs.draft()
-    draft.write(b'"It slept."')
-    facts = Facts(name, "me", None, time.time(), draft.lines, options or {})
+    draft.write(body)
+    facts = Facts(name, "me", None, time.time() - age, draft.lines, options)
     return draft.finish(facts, jobs.home)
 
 
-def test_jobs_expire_after_their_last_answer(jobs: Jobs) -> None:
-    old, new, fresh = (kept(jobs, name) for name in ("old", "new", "fresh"))
-    new.save(Progress(1))
+@pytest.mark.parametrize(
+    "progress", [None, Progress(1), Progress(1, 0, done=True), Progress(1, 0, failed=True)]
+)
+def test_jobs_expire_after_their_arrival_however_far_they_are(
+    jobs: Jobs, progress: Progress | None
+) -> None:
+    old, fresh = kept(jobs, "old", age=3601), kept(jobs, "fresh", age=3500)
+    for job in (old, fresh):
+        if progress is not None:
+            job.save(progress)
+    assert jobs.expires(fresh) == fresh.facts.created + 3600
+    jobs.sweep()
+    assert [job.facts.id for job in jobs] == ["fresh"]
+    assert fresh.facts.lines == 1
+
+
+def test_a_sweep_leaves_a_body_that_is_being_received(jobs: Jobs) -> None:
     draft = jobs.draft()
     draft.open()
-    late = time.time() - 3601
-    for path in (old.folder / "job.json", new.folder / "job.json"):
-        os.utime(path, (late, late))
     jobs.sweep()
-    assert {job.facts.id for job in jobs} == {"new", "fresh"}
-    assert fresh.facts.lines == 1
-    assert len(list(jobs.home.glob(".*"))) == 1  # the draft
+    assert len(list(jobs.home.glob(".*"))) == 1
     draft.drop()
     assert not list(jobs.home.glob(".*"))
 

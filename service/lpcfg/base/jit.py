@@ -2,7 +2,8 @@
 
 Numba keeps what it compiled beside the sources or in the user's cache. Where neither can be written
 (an installation that is read-only, a user without a home), it raises at import. A folder of this
-user's own among the temporary files then keeps the kernels, for as long as these last.
+user's own among the temporary files then keeps the kernels, for as long as these last. Where there
+is none either, every process compiles its kernels anew.
 """
 
 import os
@@ -18,6 +19,7 @@ from lpcfg.base.collector import collector_paused
 Kernel = TypeVar("Kernel", bound=Callable[..., Any])
 PACKAGE = Path(__file__).resolve().parents[1]
 _to_do: list[Callable[[], None]] = []
+_keep = True  # what is compiled; False where nothing can be written
 
 
 def compiled(
@@ -44,7 +46,8 @@ def compiled(
         options["no_cpython_wrapper"] = True
     if borrows:
         options["_nrt"] = False
-    decorate: Callable[[Kernel], Kernel] = njit(cache=not helper, nogil=True, **options)
+    keep = _keep and not helper
+    decorate: Callable[[Kernel], Kernel] = njit(cache=keep, nogil=True, **options)
     return decorate
 
 
@@ -119,13 +122,21 @@ def _left_out() -> None:
 
 
 def find_place() -> None:
-    """Name a folder to Numba if it would find none, and none is named."""
-    if _is_writable(PACKAGE / "__pycache__") or _is_writable(Path("~/.cache/numba").expanduser()):
+    """Name a folder to Numba if it would find none. If there is none, let no kernel be kept."""
+    global _keep
+    # a user without a home has no `~` either, and pathlib would raise
+    home = Path(os.path.expanduser("~/.cache/numba"))
+    if _is_writable(PACKAGE / "__pycache__") or _is_writable(home):
         return
     from numba.core import config  # costs a third of a second, so only here
 
-    if not config.CACHE_DIR:  # type: ignore[attr-defined]
+    named = config.CACHE_DIR  # type: ignore[attr-defined]
+    if named and _is_writable(Path(named).absolute()):
+        return
+    try:
         config.CACHE_DIR = str(own_folder(Path(tempfile.gettempdir())))  # type: ignore[attr-defined]
+    except OSError:
+        _keep = False
 
 
 def _is_writable(folder: Path) -> bool:

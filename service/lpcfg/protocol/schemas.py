@@ -655,15 +655,15 @@ class JobAnswer(_Answer):
     """A job, and how far it is."""
 
     id: str = Field(examples=["9f86d081884c7d659a2feaa0c55ad015"])
-    status: Literal["waiting", "running", "done"]
+    status: Literal["waiting", "running", "done", "failed"]
     lines: int = Field(description="lines of the job", examples=[2])
     answered: int = Field(description="lines that have an answer", examples=[2])
     problems: int = Field(description="answers that are problems", examples=[0])
     created: str = Field(description="UTC", examples=["2026-11-19T02:00:00Z"])
     expires: str = Field(
-        description="when the job and its answers are removed, unless lines are answered meanwhile",
-        examples=["2026-11-20T02:00:00Z"],
+        description="when the job and its answers are removed", examples=["2026-11-20T02:00:00Z"]
     )
+    problem: Problem | None = Field(None, description="why the job was set aside, if it was")
 
 
 class TensorMetadata(_Answer):

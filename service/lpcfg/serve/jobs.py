@@ -5,7 +5,9 @@ A job is a folder, named by its id, so that it survives the process and other pr
 job.json        whose it is, what was asked, how many lines it has; never changed
 lines.ndjson    the body as it came
 answers.ndjson  a line for each line answered, in order; the last one may be torn after a crash
-progress.json   how many there are, replaced whole; its time is that of the last answer
+progress.json   how many there are, replaced whole
+attempts        a byte for each attempt at the next lines, the present one included; who leaves one
+                in order takes the byte away, who dies does not
 lock            held by the process that works on the job, until it ends, however it ends
 """
 
@@ -29,7 +31,9 @@ from lpcfg.serve.http.problems import Refused
 from lpcfg.settings import Settings
 
 LINES, ANSWERS = "lines.ndjson", "answers.ndjson"
-_JOB, _PROGRESS, _LOCK = "job.json", "progress.json", "lock"
+ATTEMPTS = 2
+"""Attempts at the same lines that may die before their job is set aside."""
+_JOB, _PROGRESS, _ATTEMPTS, _LOCK = "job.json", "progress.json", "attempts", "lock"
 _DRAFT, _GONE = ".new-", ".gone-"
 _AGAIN = 60.0  # seconds after which a job may be offered again
 _HOUR = 3600.0
@@ -59,6 +63,8 @@ class Progress:
     answered: int = 0
     problems: int = 0
     done: bool = False
+    failed: bool = False
+    """True if the job is set aside: too many attempts at its next lines have died."""
 
 
 @dataclass(frozen=True)
@@ -83,12 +89,25 @@ class Job:
         """Write how far the job is, in one step."""
         _replace(self.folder / _PROGRESS, asdict(progress))
 
-    def changed(self) -> float:
-        """Return the time of the last answer, or of the job's beginning."""
-        for name in (_PROGRESS, _JOB):
-            with suppress(FileNotFoundError):
-                return (self.folder / name).stat().st_mtime
-        return self.facts.created
+    def attempts(self) -> int:
+        """Return how many attempts at the next lines have begun and were not left in order."""
+        try:
+            return (self.folder / _ATTEMPTS).stat().st_size
+        except FileNotFoundError:
+            return 0
+
+    def begin_attempt(self) -> None:
+        """Count an attempt at the next lines, durably."""
+        with open(self.folder / _ATTEMPTS, "ab") as file:
+            file.write(b".")
+            file.flush()
+            os.fsync(file.fileno())
+        _sync(self.folder)
+
+    def end_attempt(self, left: int) -> None:
+        """Leave so many attempts counted. This needs no room, so it works on a full disk."""
+        with suppress(FileNotFoundError):  # removed meanwhile
+            os.truncate(self.folder / _ATTEMPTS, left)
 
     @contextmanager
     def locked(self) -> Iterator[bool]:
@@ -225,8 +244,8 @@ class Jobs:
         return Draft(self.home / f"{_DRAFT}{secrets.token_hex(8)}")
 
     def expires(self, job: Job) -> float:
-        """Return the time when a job is removed, unless it is answered further."""
-        return job.changed() + self._hours * _HOUR
+        """Return the time when a job is removed, however far it is then."""
+        return job.facts.created + self._hours * _HOUR
 
     def remove(self, job: Job) -> None:
         """Remove a job. Whoever works on it notices."""

@@ -58,6 +58,7 @@ KINDS = {
     "deadline": Kind(504, "The time for one request is over", "send less at once"),
     "closed": Kind(499, "The client closed the connection", "seen in logs and metrics only"),
     "model": Kind(409, "The new version cannot be used", "the old one keeps answering"),
+    "job": Kind(500, "The job was set aside", "`line` is the first without an answer"),
     "fault": Kind(500, "The service has a fault", "report it with the request's id"),
     "slow": Kind(408, "The request came too slowly", "send it faster"),
     "head-limit": Kind(431, "The head of the request is too large", "send shorter headers"),

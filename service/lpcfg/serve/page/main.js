@@ -10,6 +10,7 @@
  *     both        minimap · drag
  *     ask         score-panel → brackets · facts
  *     everywhere  dom · numbers · doubt · glossary · type · notices · menus · help · tabs · theme · kept
+ *                 press
  *
  * The state:
  *
@@ -34,6 +35,7 @@ import { fragmentOf, stateOf } from "./link.js";
 import { tendMenus } from "./menus.js";
 import { Models } from "./models.js";
 import { showNotices } from "./notices.js";
+import { followPresses } from "./press.js";
 import { showReadings } from "./readings.js";
 import { showScores } from "./score-panel.js";
 import { showSentences } from "./sentences-view.js";
@@ -91,6 +93,7 @@ function build() {
   const session = new Session(store, service);
   const models = new Models(store);
   followTheme();
+  followPresses();
   tendMenus();
   showTabs(store);
   showText(store, session);

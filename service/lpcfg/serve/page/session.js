@@ -8,6 +8,7 @@ import {
   askedOf, correctionOf, inPlace, listed, requestOf, sentenceShown, withConstraint, withTag, without,
 } from "./corrections.js";
 import { readTree } from "./brackets.js";
+import { released } from "./press.js";
 import { movedBy, textPieces } from "./text-pieces.js";
 
 const PAUSE = 350;
@@ -34,7 +35,7 @@ export class Session {
   /** Parse the present text once the reader pauses. */
   parseSoon() {
     clearTimeout(this.#timer);
-    this.#timer = setTimeout(() => this.parse(), PAUSE);
+    this.#timer = setTimeout(() => released().then(() => this.parse()), PAUSE);
   }
 
   /** Parse the present text now, and cancel the request in progress. */
@@ -276,10 +277,12 @@ export class Session {
       const answer = await insist(question, asking.signal, (waits) => {
         this.#store.set({ busy: { ...this.#store.now.busy, waits } });
       });
+      await released();
       if (asking.signal.aborted) return;
       this.#store.set({ busy: null, problem: null });
       take(answer, performance.now() - began);
     } catch (error) {
+      await released();
       if (asking.signal.aborted) return;
       this.#store.set({ busy: null, problem: problemOf(error, kind) });
     }

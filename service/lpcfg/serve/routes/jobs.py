@@ -5,19 +5,19 @@ import time
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from fastapi import APIRouter, Depends, Header, Query, Request
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response, StreamingResponse
 
 from lpcfg.base.errors import Stopped
-from lpcfg.protocol.schemas import BatchLine, JobAnswer
+from lpcfg.protocol.schemas import BatchLine, JobAnswer, Problem
 from lpcfg.serve.http.context import context_of
 from lpcfg.serve.http.keys import BEARER
-from lpcfg.serve.http.problems import Refused, documented
+from lpcfg.serve.http.problems import Refused, documented, problem
 from lpcfg.serve.http.requests import GuardedRoute, pieces
-from lpcfg.serve.jobs import Draft, Facts, Job, Jobs, Progress, new_id
+from lpcfg.serve.jobs import ATTEMPTS, Draft, Facts, Job, Jobs, Progress, new_id
 from lpcfg.serve.routes.batch import LINES, InQuery
 from lpcfg.serve.state import JOBS, Service, TheService
 
@@ -171,12 +171,31 @@ def _told(jobs: Jobs, job: Job) -> JobAnswer:
     progress = begun or Progress()
     return JobAnswer(
         id=job.facts.id,
-        status="waiting" if begun is None else "done" if progress.done else "running",
+        status=_status(begun),
         lines=job.facts.lines,
         answered=progress.answered,
         problems=progress.problems,
         created=_time(job.facts.created),
         expires=_time(jobs.expires(job)),
+        problem=_set_aside(progress.answered + 1) if progress.failed else None,
+    )
+
+
+def _status(begun: Progress | None) -> Literal["waiting", "running", "done", "failed"]:
+    if begun is None:
+        return "waiting"
+    if begun.failed:
+        return "failed"
+    return "done" if begun.done else "running"
+
+
+def _set_aside(line: int) -> Problem:
+    """Tell at which line a job was set aside."""
+    return problem(
+        "job",
+        f"expected to answer the lines from {line} on, got {ATTEMPTS} attempts that failed: send "
+        "them as smaller jobs, without lines that are very long",
+        line=line,
     )
 
 

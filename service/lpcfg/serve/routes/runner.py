@@ -2,6 +2,10 @@
 
 A process takes the jobs that no other works on, those that a dead one has left included, and goes
 on behind their last whole answer. At its end it leaves them to others, or to itself after a start.
+
+A piece may take the process with it, for want of memory. So attempts are counted on the disk before
+they begin. The piece at which one has died has no other beside it, so that it dies of itself alone;
+once two have died at the same piece, the job is set aside.
 """
 
 import asyncio
@@ -9,10 +13,11 @@ import math
 import os
 import time
 from collections import Counter
-from collections.abc import Sequence
-from contextlib import nullcontext, suppress
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, nullcontext, suppress
 from dataclasses import replace
 from io import BufferedRandom, BufferedReader
+from typing import Any
 
 import pydantic_core
 import structlog
@@ -20,9 +25,10 @@ import structlog
 from lpcfg.base.errors import InputError, LpcfgError
 from lpcfg.serve.http.context import Context
 from lpcfg.serve.http.keys import Key
-from lpcfg.serve.jobs import LINES, Job, Jobs, Progress
+from lpcfg.serve.jobs import ATTEMPTS, LINES, Job, Jobs, Progress
 from lpcfg.serve.routes.lines import AHEAD, Lines, checked
 from lpcfg.serve.routes.tasks import Asked
+from lpcfg.serve.scheduling.work import R
 from lpcfg.serve.state import JOBS, Service
 
 AT_ONCE = 2
@@ -31,6 +37,7 @@ _LOOK = 0.5  # seconds between looks for jobs of other processes
 _SWEEP = 60.0  # seconds between looks for jobs that have expired, or could not be worked on
 _BUSY = 2.0  # seconds between looks at a job that another process works on
 _PIECE = 64  # lines
+_PIECE_BYTES = 1 << 18  # of lines with one tree asked for: answers are up to 20 times as long
 _BLOCK = 1 << 20  # bytes read at once to count answers
 _log = structlog.get_logger("lpcfg.web")
 
@@ -47,19 +54,21 @@ class Runner:
         self._clients: dict[str, str] = {}
         self._later: dict[str, float] = {}
         """When jobs are looked at again that cannot be worked on now; never, if they are done."""
+        self._room = asyncio.Semaphore(AT_ONCE)
+        self._order = asyncio.Lock()
 
     async def run(self) -> None:
         """Start jobs and remove expired ones, until cancelled or until the service drains."""
-        swept = -_SWEEP
+        swept = -math.inf
         try:
             while not self._service.draining:
-                if self._service.models.ready:
-                    with suppress(OSError):  # a disk that is away for a while
-                        await self._start()
                 if time.monotonic() - swept > _SWEEP:
                     swept = time.monotonic()
-                    with suppress(OSError):
+                    with suppress(OSError):  # a disk that is away for a while
                         await asyncio.to_thread(self._jobs.sweep)
+                if self._service.models.ready:
+                    with suppress(OSError):
+                        await self._start()
                 await asyncio.sleep(_LOOK)
         finally:
             for task in self._running.values():
@@ -68,8 +77,11 @@ class Runner:
 
     async def _start(self) -> None:
         """Start the oldest jobs, first those of clients for whom none runs."""
-        for name in [name for name, task in self._running.items() if task.done()]:
-            del self._running[name], self._clients[name]
+        for name, task in list(self._running.items()):
+            if task.done():
+                del self._running[name], self._clients[name]
+                if (fault := task.exception()) is not None:
+                    _log.error("job failed", job=name, exc_info=fault)
         if len(self._running) == AT_ONCE:
             return
         waiting = await asyncio.to_thread(self._waiting)
@@ -88,7 +100,8 @@ class Runner:
         for name, job in jobs.items():
             if name in self._running or self._later.get(name, now) > now:
                 continue
-            if (job.progress() or Progress()).done:
+            progress = job.progress() or Progress()
+            if progress.done or progress.failed:
                 self._later[name] = math.inf
             else:
                 found.append(job)
@@ -101,7 +114,9 @@ class Runner:
             lines = self._lines(job)
             traces = self._service.traces
             with job.locked() as ours:
-                if ours:
+                if ours and job.attempts() >= ATTEMPTS:
+                    _set_aside(job)
+                elif ours:
                     with nullcontext() if traces is None else traces.job(lines.context):
                         await self._answer(job, lines)
         except (LpcfgError, OSError) as error:
@@ -129,19 +144,7 @@ class Runner:
     async def _answer(self, job: Job, lines: Lines) -> None:
         began = time.monotonic()
         with open(job.folder / LINES, "rb") as given, open(job.answers, "ab+") as answers:
-            progress = await asyncio.to_thread(_resume, answers, job, given)
-            room = asyncio.Semaphore(AHEAD * self._service.settings.threads)
-
-            async def one(number: int, line: bytes | LpcfgError) -> bytes:
-                async with room:
-                    return await lines.answer(number, line)
-
-            longest = self._service.settings.max_body_bytes
-            number = progress.answered + 1
-            while piece := await asyncio.to_thread(_read, given, number, longest):
-                found = await _together([one(*line) for line in piece])
-                progress = await asyncio.to_thread(_write, answers, job, found, progress)
-                number += len(piece)
+            progress = await self._go_on(job, lines, given, answers)
         job.save(replace(progress, done=True))
         context = lines.context
         _log.info(
@@ -155,12 +158,67 @@ class Runner:
             seconds=round(time.monotonic() - began, 3),
         )
 
+    async def _go_on(
+        self, job: Job, lines: Lines, given: BufferedReader, answers: BufferedRandom
+    ) -> Progress:
+        """Answer the lines that have no answer yet, piece by piece."""
+        progress = await asyncio.to_thread(_resume, answers, job, given)
+        longest = self._service.settings.max_body_bytes
+        most = _PIECE_BYTES // (job.facts.options.get("k") or 1)
+        number, died, begun = progress.answered + 1, job.attempts(), False
+        try:
+            while piece := await asyncio.to_thread(read_piece, given, number, longest, most):
+                async with self._room_for(AT_ONCE if died else 1):
+                    if not begun:
+                        begun = True
+                        await _to_its_end(job.begin_attempt)
+                    found = await self._answers(lines, piece)
+                    progress = await _to_its_end(_write, answers, job, found, progress)
+                if died:  # elsewhere, as it seems: of the next lines, this attempt is the first
+                    died = 0
+                    job.end_attempt(1)
+                number += len(piece)
+        except (asyncio.CancelledError, LpcfgError, OSError):  # not the fault of these lines
+            job.end_attempt(died)
+            raise
+        return progress
 
-async def _together(answering: "Sequence[asyncio._CoroutineLike[bytes]]") -> list[bytes]:
-    """Wait for all of these; if that is cancelled, they are."""
-    async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(one) for one in answering]
-    return [task.result() for task in tasks]
+    @asynccontextmanager
+    async def _room_for(self, pieces: int) -> AsyncIterator[None]:
+        """Wait until there is room for so many pieces, and take it."""
+        async with AsyncExitStack() as taken:
+            async with self._order:  # two that want all room would wait for each other
+                for _ in range(pieces):
+                    await taken.enter_async_context(self._room)
+            yield
+
+    async def _answers(self, lines: Lines, piece: Piece) -> list[bytes]:
+        """Answer the lines of a piece. If that is cancelled, all of them are."""
+        room = asyncio.Semaphore(AHEAD * self._service.settings.threads)
+
+        async def one(number: int, line: bytes | LpcfgError) -> bytes:
+            async with room:
+                return await lines.answer(number, line)
+
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(one(*line)) for line in piece]
+        return [task.result() for task in tasks]
+
+
+def _set_aside(job: Job) -> None:
+    """Work no more on a job. What is there of it is kept until it expires."""
+    progress = replace(job.progress() or Progress(), failed=True)
+    job.save(progress)
+    _log.error("job set aside", job=job.facts.id, line=progress.answered + 1)
+
+
+async def _to_its_end(work: Callable[..., R], *given: Any) -> R:
+    """Do this on a thread, and wait for its end even if cancelled: the thread goes on."""
+    working = asyncio.ensure_future(asyncio.to_thread(work, *given))
+    try:
+        return await asyncio.shield(working)
+    finally:
+        await asyncio.wait([working])
 
 
 def _resume(answers: BufferedRandom, job: Job, given: BufferedReader) -> Progress:
@@ -175,7 +233,7 @@ def _resume(answers: BufferedRandom, job: Job, given: BufferedReader) -> Progres
         problems += _is_problem(line)
     answers.truncate(size)
     for _ in range(answered):
-        given.readline()
+        _next_line(given, 0)
     progress = Progress(answered, problems)
     job.save(progress)
     return progress
@@ -186,16 +244,27 @@ def _is_problem(answer: bytes) -> bool:
     return "problem" in pydantic_core.from_json(answer)
 
 
-def _read(given: BufferedReader, number: int, longest: int) -> Piece:
-    """Read the next lines, numbered from here, and no more of a line than is needed."""
+def read_piece(given: BufferedReader, number: int, longest: int, most: int) -> Piece:
+    """Read the next lines, numbered from here: one, and others until they have so many bytes."""
     piece: list[tuple[int, bytes | LpcfgError]] = []
-    while len(piece) < _PIECE and (line := given.readline(longest + 1)):
-        length = len(line.removesuffix(b"\n"))
-        rest = line
-        while not rest.endswith(b"\n") and (rest := given.readline(_BLOCK)):
-            length += len(rest.removesuffix(b"\n"))
+    size = 0
+    while not piece or (len(piece) < _PIECE and size < most):
+        line, length = _next_line(given, longest)
+        if not line:
+            break
+        size += len(line)
         piece.append((number + len(piece), checked(line.removesuffix(b"\n"), length, longest)))
     return piece
+
+
+def _next_line(given: BufferedReader, longest: int) -> tuple[bytes, int]:
+    """Read a line, and return no more of it than is needed, and its length without the break."""
+    line = rest = given.readline(longest + 1)
+    length = len(line)
+    while rest and not rest.endswith(b"\n"):
+        rest = given.readline(_BLOCK)
+        length += len(rest)
+    return line, length - rest.endswith(b"\n")
 
 
 def _write(
