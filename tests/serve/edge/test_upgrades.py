@@ -11,15 +11,12 @@ from typing import Any
 
 import pytest
 from benchmarks.serving import Process
-from uvicorn.config import Config
-from uvicorn.server import ServerState
 
 from lpcfg.serve.app import create_app
-from lpcfg.serve.edge.connection import protocol
-from lpcfg.serve.edge.rejection import EarlyRejection
+from lpcfg.serve.edge.connection import HttpConnection
 from lpcfg.settings import Settings
 from tests.needs import lacking
-from tests.serve.edge.test_rejection import Wire, answers
+from tests.serve.edge.wire import Wire, answers, connected
 
 BODY = b'{"text": "It works."}'
 # As Java 17 and curl 7.88 send them, but for the host.
@@ -59,24 +56,16 @@ async def echo(scope: Any, receive: Any, send: Any) -> None:
 def told(store: Path, pieces: Iterable[bytes]) -> Wire:
     """Send pieces of bytes, one after the other, to a connection of `echo`."""
     service = create_app(Settings(model="small", model_store=str(store))).state.service
-    wire = Wire()
+    service.guarded = frozenset()
 
-    async def run() -> None:
-        service.guarded = frozenset()
-        made = protocol(service.settings, EarlyRejection(service))
-        config = Config(echo, http=made, log_config=None)
-        config.load()
-        connection = config.http_protocol_class(config, ServerState(), {})  # type: ignore[call-arg, arg-type]
-        connection.connection_made(wire)
+    async def ask(connection: HttpConnection, _: Wire) -> None:
         for piece in pieces:
             connection.data_received(piece)
             await asyncio.sleep(0)
-        for _ in range(20):  # turns of the loop, of which an answer needs a few
+        for _turn in range(20):  # of the loop, of which an answer needs a few
             await asyncio.sleep(0)
-        connection.connection_lost(None)
 
-    asyncio.run(run())
-    return wire
+    return connected(service, echo, ask)
 
 
 def echoed(wire: Wire) -> list[bytes]:

@@ -19,8 +19,8 @@ gone        Work ends when its client goes: the connection tells, even while it 
 joined      uvicorn writes the head of an answer and its body apart, which wakes the client twice.
 end         A request that is on its way while the service ends is still read and answered.
 
-tests/serve/test_edge.py has a test for each of them, and one that fails when a part of uvicorn that
-stands in for another here has changed.
+tests/serve/edge has a test for each of them, and one that fails when uvicorn changes a part that
+this relies on.
 """
 
 import asyncio

@@ -211,10 +211,11 @@ class Server(uvicorn.Server):
 def _begin_no_more(listening: socket.socket) -> None:
     """Let the kernel drop packets that begin a connection. Their clients try again by themselves.
 
-    A backlog of 0 is not enough: a client that does not fit into it takes itself for connected,
-    sends its request, and is reset. So is one whose last packet of the handshake is dropped.
-    Systems other than Linux have no such filter. There, what comes just before the socket is closed
-    is reset.
+    Without it, a connection that is made between the last `accept` and the end of the socket is
+    reset, and the request on it is lost: one in 25 ends, while 12 clients connect without a pause.
+    No proxy may send that request again if it is a POST. A backlog of 0 is not enough: a client
+    that does not fit into it takes itself for connected, sends its request, and is reset. Systems
+    other than Linux have no such filter.
     """
     code = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *one) for one in _NO_SYN))
     program = struct.pack("HP", len(_NO_SYN), ctypes.addressof(code))
