@@ -476,7 +476,7 @@ def test_the_option_lists_every_estimator() -> None:
     assert tuple(Estimator) == tuple(ESTIMATORS)
     (tagging,) = (one for one in fields(TaggerTraining) if one.name == "estimator")
     assert tagging.metadata["choices"] == tuple(ESTIMATORS)
-    assert tuple(LmEstimator) == get_args(lm.Estimator)
+    assert tuple(LmEstimator) == get_args(lm.EstimatorName)
 
 
 def test_options_come_before_the_configuration_file(

@@ -8,15 +8,11 @@ import typer
 
 from lpcfg.cli.options import Json, Model, Rescore, Store
 from lpcfg.cli.terminal import result, result_json
-from lpcfg.kinds.constituency.results import TreeProbability
-from lpcfg.trees.tree import Tree
 
 if TYPE_CHECKING:
+    from lpcfg.kinds.constituency.results import TreeProbability
     from lpcfg.settings import Settings
-
-NOTHING_LEFT = TreeProbability(
-    None, 0, None, None, "nothing is left of the tree without its traces"
-)
+    from lpcfg.trees.tree import Tree
 
 
 def tree_probability(
@@ -51,18 +47,20 @@ def tree_probability(
 
 
 def _learned(
-    model: str, trees: Iterator[Tree], rescore: bool, settings: "Settings"
-) -> Iterator[TreeProbability]:
+    model: str, trees: "Iterator[Tree]", rescore: bool, settings: "Settings"
+) -> "Iterator[TreeProbability]":
     from lpcfg.kinds.constituency.predict import Parser
+    from lpcfg.kinds.constituency.results import TreeProbability
     from lpcfg.trees.normalize import normalize
 
+    empty = TreeProbability(None, 0, None, None, "nothing is left of the tree without its traces")
     parser = Parser.load(model, settings.model_store)
     for raw in trees:
         tree = normalize(raw)
-        yield parser.tree_probability([tree], rescore=rescore)[0] if tree else NOTHING_LEFT
+        yield parser.tree_probability([tree], rescore=rescore)[0] if tree else empty
 
 
-def _known(grammar: str, trees: Iterator[Tree]) -> Iterator[TreeProbability]:
+def _known(grammar: str, trees: "Iterator[Tree]") -> "Iterator[TreeProbability]":
     from lpcfg.grammar.known import read_lpcfg
     from lpcfg.kinds.constituency.known import tree_probability
 
@@ -71,7 +69,7 @@ def _known(grammar: str, trees: Iterator[Tree]) -> Iterator[TreeProbability]:
         yield tree_probability(tables, tree)
 
 
-def _line(found: TreeProbability) -> str:
+def _line(found: "TreeProbability") -> str:
     logs = (
         float("-inf") if found.sign == 0 else found.log_probability,
         found.sentence_log_probability,
