@@ -48,8 +48,9 @@ from lpcfg.training.data.treebank import (
     strees_of,
 )
 from lpcfg.training.estimators.compact import tables_of
+from lpcfg.training.estimators.inputs import EstimatorInputs
 from lpcfg.training.estimators.moments import Occurrences, Projection
-from lpcfg.training.estimators.registry import EstimatorInputs, estimator
+from lpcfg.training.estimators.registry import estimator
 from lpcfg.training.estimators.spectral import SpectralConfig, project
 from lpcfg.training.pipeline import train
 from lpcfg.training.stages import Stages
@@ -199,7 +200,7 @@ def semi_supervised(bank: Path, arguments: argparse.Namespace) -> Iterator[Recor
             kept = [stree for probability, stree in likely if probability >= least]
             both = forest_of([*strees_of(forest), *kept])
             lexicon = lexicon_of(both, rare_threshold=3, language="english")
-            projection, _ = project(Examples.of(both, lexicon), config, seed=1, workers=1)
+            projection, _ = project(EstimatorInputs(Examples.of(both, lexicon), 1, 1), config)
             own = Examples.of(forest, model.lexicon)
             tables = _of_projection(own, projection, projection.states, config)
             f1 = _f1(replace(model, members=(tables,)), gold)
@@ -272,7 +273,7 @@ def _searched(
     examples, most = Examples.of(forest, model.lexicon), arguments.states[0]
     # Smoothing and terms of m states, so that a searched m differs in its states alone.
     config = SpectralConfig(states=most)
-    projection, _ = project(examples, replace(config, states=2 * most), seed=1, workers=1)
+    projection, _ = project(EstimatorInputs(examples, 1, 1), replace(config, states=2 * most))
     held = HeldOut(trees, model, 1)
 
     def of(m: Ints) -> Model:

@@ -10,7 +10,8 @@ from lpcfg.kinds.dependencies.arcs import Arcs
 from lpcfg.kinds.dependencies.expansion import expand
 from lpcfg.training.data.examples import Examples
 from lpcfg.training.data.treebank import forest_of, lexicon_of
-from lpcfg.training.estimators.registry import EstimatorInputs, Facts, estimator
+from lpcfg.training.estimators.inputs import EstimatorInputs
+from lpcfg.training.estimators.registry import Facts, estimator
 from lpcfg.training.stages import Stages
 
 

@@ -13,6 +13,7 @@ from lpcfg.training.data.treebank import forest_of
 from lpcfg.training.estimators import clustering, em
 from lpcfg.training.estimators.clustering import ClusteringConfig, ClusteringEmConfig, indicators
 from lpcfg.training.estimators.em import EmConfig
+from lpcfg.training.estimators.inputs import EstimatorInputs
 from lpcfg.training.estimators.moments import Projection, Smoothing
 from lpcfg.trees.binarize import binarize
 from lpcfg.trees.brackets import read_string
@@ -34,8 +35,8 @@ def test_indicators_are_inverse_frequencies_on_the_outside() -> None:
 
 
 def learned(examples: Examples, config: ClusteringConfig) -> tuple[Tables, Projection, float]:
-    clusters = clustering.cluster(examples, config, seed=1, workers=1)
-    tables, report = clustering.estimate(examples, config, seed=1, workers=1)
+    clusters = clustering.cluster(EstimatorInputs(examples, 1, 1), config)
+    tables, report = clustering.estimate(EstimatorInputs(examples, 1, 1), config)
     return tables, clusters, float(report.error.max())
 
 
@@ -90,15 +91,17 @@ def test_the_rules_of_a_state_sum_to_one(small: Examples, smoothing: bool) -> No
 
 def test_neither_workers_nor_another_run_change_a_byte(small: Examples) -> None:
     config = ClusteringConfig(states=4, examples=4)
-    runs = [clustering.estimate(small, config, seed=2, workers=n)[0] for n in (1, 1, 2, 3)]
+    runs = [clustering.estimate(EstimatorInputs(small, 2, n), config)[0] for n in (1, 1, 2, 3)]
     numbers = [(t.parent.tobytes(), t.left.tobytes(), t.c_inf.tobytes()) for t in runs]
     assert numbers[1:] == numbers[:1] * 3
-    other = clustering.estimate(small, config, seed=3, workers=1)[0]
+    other = clustering.estimate(EstimatorInputs(small, 3, 1), config)[0]
     assert other.parent.tobytes() != runs[0].parent.tobytes()
 
 
 def test_a_symbol_has_no_more_clusters_than_examples_allow(small: Examples) -> None:
-    clusters = clustering.cluster(small, ClusteringConfig(states=8, examples=5), seed=1, workers=1)
+    clusters = clustering.cluster(
+        EstimatorInputs(small, 1, 1), ClusteringConfig(states=8, examples=5)
+    )
     assert (clusters.states <= np.maximum(1, np.bincount(clusters.symbol) // 5)).all()
     assert clusters.states.max() == 8
 
@@ -106,9 +109,8 @@ def test_a_symbol_has_no_more_clusters_than_examples_allow(small: Examples) -> N
 @pytest.mark.parametrize("text", TINY)
 def test_small_treebanks_have_clusters(text: str) -> None:
     trees = [binarize(tree) for tree in map(normalize, read_string(text)) if tree is not None]
-    tables, _ = clustering.estimate(
-        coded(forest_of(trees)), ClusteringConfig(examples=1), seed=1, workers=1
-    )
+    inputs = EstimatorInputs(coded(forest_of(trees)), 1, 1)
+    tables, _ = clustering.estimate(inputs, ClusteringConfig(examples=1))
     assert tables.c_one.sum() == pytest.approx(1, rel=1e-6)
 
 
@@ -123,14 +125,16 @@ def test_settings_out_of_range_are_refused(name: str) -> None:
 
 def test_em_from_clusters_starts_likelier_than_em_from_chance(small: Examples) -> None:
     config = ClusteringEmConfig(states=4, examples=4, steps=2)
-    _, clustered = clustering.estimate_em(small, config, seed=1, workers=1)
-    _, by_chance = em.estimate(small, EmConfig(states=4, examples=4, steps=6), seed=1, workers=1)
+    _, clustered = clustering.estimate_em(EstimatorInputs(small, 1, 1), config)
+    _, by_chance = em.estimate(
+        EstimatorInputs(small, 1, 1), EmConfig(states=4, examples=4, steps=6)
+    )
     assert clustered.log_likelihood[0] > by_chance.log_likelihood[-1]
 
 
 def test_terms_of_clusters_come_to_their_relative_frequencies(small: Examples) -> None:
     """One sweep has what does not depend on how terms share a rule; many have all of it."""
-    clusters = clustering.cluster(small, LITERAL, seed=1, workers=1)
+    clusters = clustering.cluster(EstimatorInputs(small, 1, 1), LITERAL)
     exact, _, _ = learned(small, LITERAL)
     distance = {}
     for sweeps in (1, 100):
@@ -156,7 +160,7 @@ def test_terms_of_clusters_come_to_their_relative_frequencies(small: Examples) -
 
 def test_the_number_of_workers_changes_no_byte_of_em_from_clusters(small: Examples) -> None:
     config = ClusteringEmConfig(states=4, examples=4, steps=2)
-    runs = [clustering.estimate_em(small, config, seed=2, workers=n)[0] for n in (1, 2, 3)]
+    runs = [clustering.estimate_em(EstimatorInputs(small, 2, n), config)[0] for n in (1, 2, 3)]
     numbers = [(t.parent.tobytes(), t.left.tobytes(), t.c_inf.tobytes()) for t in runs]
     assert numbers[1:] == numbers[:1] * 2
 

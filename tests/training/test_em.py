@@ -26,6 +26,7 @@ from lpcfg.training.estimators.em import (
     smoothed_terms,
     split,
 )
+from lpcfg.training.estimators.inputs import EstimatorInputs
 from lpcfg.training.estimators.moments import Smoothing
 from lpcfg.training.estimators.spectral import SpectralConfig
 from lpcfg.trees.tree import Tree
@@ -326,7 +327,7 @@ def test_a_mixture_is_the_tables_it_came_from(seed: int) -> None:
 
 
 def test_tables_that_are_not_probabilities_are_refused(small: Examples) -> None:
-    tables, _ = spectral.estimate(small, SpectralConfig(states=4), seed=1, workers=1)
+    tables, _ = spectral.estimate(EstimatorInputs(small, 1, 1), SpectralConfig(states=4))
     with pytest.raises(TrainingError, match=r"`\w+` with \d+ % of its magnitude negative: start"):
         Mixture.of(tables, SOME)
 
@@ -348,9 +349,9 @@ def numbers(tables: Tables) -> list[bytes]:
 
 def test_the_number_of_workers_changes_no_byte(small: Examples) -> None:
     config = EmConfig(states=4, steps=3)
-    runs = [numbers(em.estimate(small, config, seed=1, workers=n)[0]) for n in (1, 1, 2, 3)]
+    runs = [numbers(em.estimate(EstimatorInputs(small, 1, n), config)[0]) for n in (1, 1, 2, 3)]
     assert runs[1:] == runs[:1] * 3
-    assert numbers(em.estimate(small, config, seed=2, workers=1)[0]) != runs[0]
+    assert numbers(em.estimate(EstimatorInputs(small, 2, 1), config)[0]) != runs[0]
 
 
 def climbing(
@@ -358,7 +359,8 @@ def climbing(
 ) -> tuple[Tables, em.EmReport]:
     corpus = Corpus(small)
     mixture = started(corpus, 1, smoothing=SOME)
-    return climb(corpus, mixture, SOME, steps=6, patience=patience, choose=choose, workers=1)
+    inputs = EstimatorInputs(small, 1, 1, choose=choose)
+    return climb(inputs, corpus, mixture, SOME, steps=6, patience=patience)
 
 
 def test_em_keeps_the_best_step_and_stops_when_patience_ends(
@@ -402,7 +404,7 @@ def test_without_patience_or_choice_all_steps_are_taken(small: Examples) -> None
 
 
 def test_the_report_has_likelihoods_and_steps(small: Examples) -> None:
-    tables, report = em.estimate(small, EmConfig(states=2, steps=2), seed=1, workers=1)
+    tables, report = em.estimate(EstimatorInputs(small, 1, 1), EmConfig(states=2, steps=2))
     facts = report.facts(small.grammar)
     assert facts["states"] == tables.states.tolist()
     assert facts["terms"] == tables.terms.sum()

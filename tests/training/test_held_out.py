@@ -23,7 +23,8 @@ from lpcfg.training.config import TrainingConfig, member
 from lpcfg.training.data.held_out import LAG, HeldOut, Parsed
 from lpcfg.training.data.treebank import Forest, forest_of, part_of, read_forest, strees_of
 from lpcfg.training.estimators import registry as estimators
-from lpcfg.training.estimators.registry import ESTIMATORS, Estimator, EstimatorInputs
+from lpcfg.training.estimators.inputs import EstimatorInputs
+from lpcfg.training.estimators.registry import ESTIMATORS, Estimator
 from lpcfg.training.pipeline import train
 from lpcfg.training.plan import FEWEST
 from lpcfg.training.rescoring import run
@@ -152,7 +153,7 @@ def test_estimators_choose_by_f1_on_held_out_trees(
     assert report.as_json()["held_out"]["trees"] == 50
     train(numbered(tmp_path, 499), few)  # too few to hold any out
     assert chosen == [100.0, None]
-    hurried = replace(few, members=(member("choosing"),))  # nobody waits for the best step
+    hurried = replace(few, members=(member("choosing"),))  # none waits for the best step
     train(numbered(tmp_path, 2000), hurried)
     assert chosen == [100.0, None, None]
 
@@ -254,9 +255,9 @@ def drifting(folder: Path, count: int, every: int = 8, late: int = 2) -> str:
 
 def test_domains_of_text_have_maps_of_their_own_where_these_are_truer(tmp_path: Path) -> None:
     letters = drifting(tmp_path, 500, every=2, late=4).translate(str.maketrans("abcd", "efgh"))
-    kinds = {"articles": drifting(tmp_path, 500, every=2), "letters": letters}
-    sources = [bank(tmp_path / name, text) for name, text in kinds.items()]
-    layer = RescoringSettings(folds=5, bits=10, passes=1, width=0, domains=tuple(kinds))
+    texts = {"articles": drifting(tmp_path, 500, every=2), "letters": letters}
+    sources = [bank(tmp_path / name, text) for name, text in texts.items()]
+    layer = RescoringSettings(folds=5, bits=10, passes=1, width=0, domains=tuple(texts))
     model, report = train(sources, replace(COUNTS, rescoring=layer))
     told = report.held_out["rescored_maps_of_kinds"]
     assert isinstance(told, dict)
@@ -273,13 +274,13 @@ def test_domains_of_text_have_maps_of_their_own_where_these_are_truer(tmp_path: 
     assert 0.8 in model.kind_calibrations["letters"].outputs
 
 
-def test_unfamiliar_domains_of_text_are_parsed_by_models_that_lack_them(
+def test_trees_of_domains_left_out_are_parsed_by_models_that_lack_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Half of the articles are LOW, all letters are. `e` stands in letters alone.
-    kinds = {"articles": (HIGH + LOW) * 250, "letters": LOW.replace("(N a)", "(N e)") * 500}
-    sources = [bank(tmp_path / name, text) for name, text in kinds.items()]
-    known = RescoringSettings(folds=5, bits=10, passes=1, width=0, domains=tuple(kinds))
+    texts = {"articles": (HIGH + LOW) * 250, "letters": LOW.replace("(N a)", "(N e)") * 500}
+    sources = [bank(tmp_path / name, text) for name, text in texts.items()]
+    known = RescoringSettings(folds=5, bits=10, passes=1, width=0, domains=tuple(texts))
     without, _ = train(sources, replace(COUNTS, rescoring=known))
     learned: list[LayerData] = []
 
@@ -304,7 +305,7 @@ def test_unfamiliar_domains_of_text_are_parsed_by_models_that_lack_them(
     np.testing.assert_array_equal(model.rescoring.weight.table, without.rescoring.weight.table)
 
 
-def test_unfamiliar_text_counts_for_no_kind_and_for_the_one_guessed(tmp_path: Path) -> None:
+def test_trees_of_a_lacking_domain_count_for_none_and_the_one_guessed(tmp_path: Path) -> None:
     other_words = str.maketrans("abcd", "efgh")
     texts = {"articles": (HIGH + LOW) * 60, "letters": ((HIGH + LOW) * 60).translate(other_words)}
     sources = [bank(tmp_path / name, text) for name, text in texts.items()]
@@ -312,9 +313,9 @@ def test_unfamiliar_text_counts_for_no_kind_and_for_the_one_guessed(tmp_path: Pa
     model, _ = train(sources, replace(COUNTS, rescoring=layer, held_out=0))
     held = HeldOut([parse_tree(HIGH)] * 60 + [parse_tree(LOW)] * 40, model, workers=1)
     alone = held.calibration(model, Stages())
-    unfamiliar = [parse_tree(LOW.translate(other_words))] * 100
+    of_lacking = [parse_tree(LOW.translate(other_words))] * 100
     stages = Stages()
-    both = held.calibration(model, stages, [Parsed(model, unfamiliar)])
+    both = held.calibration(model, stages, [Parsed(model, of_lacking)])
     assert [stage.items for stage in stages.records] == [200]
     assert alone.raw.items == 300
     assert both.raw.items == 600
@@ -322,16 +323,16 @@ def test_unfamiliar_text_counts_for_no_kind_and_for_the_one_guessed(tmp_path: Pa
         assert [kind for kind, one in maps.domains.items() if one.raw_error is not None] == found
 
 
-def test_a_source_counts_as_often_as_its_emphasis_says(tmp_path: Path) -> None:
+def test_a_source_counts_as_often_as_its_weight_says(tmp_path: Path) -> None:
     sources = [bank(tmp_path / "a", "(S (X yes))"), bank(tmp_path / "b", "(S (X no))")]
-    emphasized = replace(COUNTS, emphasis=(1, 3))
-    model, _ = train(sources, emphasized)
+    weighted = replace(COUNTS, emphasis=(1, 3))
+    model, _ = train(sources, weighted)
     words = model.lexicon.words
     assert dict(zip(words, model.lexicon.pair_count.tolist(), strict=True)) == {"yes": 1, "no": 3}
     with pytest.raises(
         TrainingError, match="a number in `emphasis` for each of 3 treebanks, got 2"
     ):
-        train([*sources, sources[0]], emphasized)
+        train([*sources, sources[0]], weighted)
 
 
 @pytest.mark.parametrize("short", ["emphasis", "domains"])
@@ -339,12 +340,12 @@ def test_too_short_lists_are_refused_before_charts_are_made(tmp_path: Path, shor
     sources = [bank(tmp_path / name, HIGH * 50) for name in "abc"]
     domains = ("news", "chat") if short == "domains" else ()
     layer = RescoringSettings(folds=5, bits=10, passes=1, width=0, domains=domains)
-    emphasis = (1, 3) if short == "emphasis" else ()
+    weights = (1, 3) if short == "emphasis" else ()
     begun: list[str] = []
     with pytest.raises(TrainingError, match=f"in `{short}` for each of 3 treebanks, got 2"):
         train(
             sources,
-            replace(COUNTS, rescoring=layer, emphasis=emphasis),
+            replace(COUNTS, rescoring=layer, emphasis=weights),
             progress=lambda stage, *_: begun.append(stage),
         )
     assert begun

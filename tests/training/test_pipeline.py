@@ -23,7 +23,8 @@ from lpcfg.training.config import Member, TrainingConfig, config_of, member
 from lpcfg.training.data import treebank
 from lpcfg.training.data.treebank import read_forest
 from lpcfg.training.estimators import registry as estimators
-from lpcfg.training.estimators.registry import ESTIMATORS, Estimator, EstimatorInputs
+from lpcfg.training.estimators.inputs import EstimatorInputs
+from lpcfg.training.estimators.registry import ESTIMATORS, Estimator
 from lpcfg.training.pipeline import train, train_and_publish
 from lpcfg.training.summary import unseen
 from lpcfg.trees.brackets import read

@@ -14,6 +14,7 @@ from lpcfg.training.data.examples import Examples
 from lpcfg.training.data.features import SIMPLE_TEMPLATES, Features, NodeArrays
 from lpcfg.training.data.treebank import forest_of
 from lpcfg.training.estimators import pivot
+from lpcfg.training.estimators.inputs import EstimatorInputs
 from lpcfg.training.estimators.pivot import (
     PivotConfig,
     PivotEmConfig,
@@ -202,7 +203,7 @@ def permuted(numbers: dict[str, Doubles], order: dict[str, tuple[int, ...]]) -> 
 def distances(known: Tables, exact: Examples, config: PivotConfig) -> list[float]:
     """Compute the largest error of any number for every order of states, the least first."""
     forest, grammar, node_entry = exact.forest, exact.grammar, exact.node_entry
-    tables, _ = pivot.estimate(exact, config, seed=1, workers=1)
+    tables, _ = pivot.estimate(EstimatorInputs(exact, 1, 1), config)
     states = dict(zip(grammar.symbols, tables.states.tolist(), strict=True))
     assert states == dict(zip(known.grammar.symbols, known.states.tolist(), strict=True))
     seen = np.bincount(node_entry[forest.is_leaf])
@@ -244,10 +245,10 @@ def test_no_symbol_gets_more_states_than_have_pivots(exact: Examples, states: in
     config = PivotConfig(
         states=states, templates=SIMPLE_TEMPLATES, kappa=0.0, cut=0.01, pivot_count=1
     )
-    tables, _ = pivot.estimate(exact, config, seed=1, workers=1)
+    tables, _ = pivot.estimate(EstimatorInputs(exact, 1, 1), config)
     assert tables.states.max() == 2
     rare = PivotConfig(templates=SIMPLE_TEMPLATES, pivot_count=DENOMINATOR + 1)
-    assert pivot.estimate(exact, rare, seed=1, workers=1)[0].states.max() == 1
+    assert pivot.estimate(EstimatorInputs(exact, 1, 1), rare)[0].states.max() == 1
 
 
 # Symbols ------------------------------------------------------------------------------------------
@@ -255,7 +256,7 @@ def test_no_symbol_gets_more_states_than_have_pivots(exact: Examples, states: in
 
 def test_features_of_a_template_have_distributions_given_a_state(small: Examples) -> None:
     config = PivotConfig(states=6, pivot_count=3)
-    projection, _ = project(small, config, seed=1, workers=1)
+    projection, _ = project(EstimatorInputs(small, 1, 1), config)
     features = Features.of(NodeArrays(small), config.chosen(1))
     most = 0
     for a in range(features.n_symbols):
@@ -345,12 +346,12 @@ def numbers(tables: Tables) -> list[bytes]:
 def test_the_number_of_workers_changes_no_byte(small: Examples, estimate: object) -> None:
     config = PivotEmConfig(states=4, pivot_count=3, steps=2)
     assert callable(estimate)
-    runs = [numbers(estimate(small, config, seed=1, workers=n)[0]) for n in (1, 2, 3)]
+    runs = [numbers(estimate(EstimatorInputs(small, 1, n), config)[0]) for n in (1, 2, 3)]
     assert runs[1:] == runs[:1] * 2
 
 
 def test_parameters_are_non_negative_and_sum_to_one(small: Examples) -> None:
-    tables, _ = pivot.estimate(small, PivotConfig(states=4, pivot_count=3), seed=1, workers=1)
+    tables, _ = pivot.estimate(EstimatorInputs(small, 1, 1), PivotConfig(states=4, pivot_count=3))
     assert all((getattr(tables, part) >= 0).all() for part in PARTS)
     assert tables.states.max() == 4
     total = np.zeros(int(tables.root_offset[-1]))
@@ -363,7 +364,7 @@ def test_parameters_are_non_negative_and_sum_to_one(small: Examples) -> None:
 
 def test_em_climbs_from_pivots(small: Examples) -> None:
     config = PivotEmConfig(states=4, pivot_count=3, smoothing=False, steps=5)
-    _, report = pivot.estimate_em(small, config, seed=1, workers=1)
+    _, report = pivot.estimate_em(EstimatorInputs(small, 1, 1), config)
     assert len(report.log_likelihood) == 5
     assert (np.diff(report.log_likelihood) > 0).all()
 
@@ -372,7 +373,7 @@ def test_em_climbs_from_pivots(small: Examples) -> None:
 def test_small_treebanks_are_learned(text: str) -> None:
     trees = [binarize(tree) for tree in map(normalize, read_string(text)) if tree is not None]
     examples = coded(forest_of(trees))
-    tables, _ = pivot.estimate(examples, PivotConfig(pivot_count=1), seed=1, workers=1)
+    tables, _ = pivot.estimate(EstimatorInputs(examples, 1, 1), PivotConfig(pivot_count=1))
     assert tables.c_one.sum() == pytest.approx(1, rel=1e-6)
 
 

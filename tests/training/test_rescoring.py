@@ -234,7 +234,7 @@ def test_a_step_of_the_sparse_part_makes_the_target_likelier(case: Case) -> None
         assert gained > 0
 
 
-# Kinds of text ------------------------------------------------------------------------------------
+# Domains ------------------------------------------------------------------------------------------
 
 
 def texts(count: int = 200) -> Texts:
@@ -390,8 +390,8 @@ def test_without_rescoring_the_tensors_answer_bit_for_bit() -> None:
     plain = replace(model, rescoring=None, rescored_calibration=None)
     sentences = [Sentence(tuple(tree.tokens())) for tree in trees()[:20]]
     mine = list(Parser(model).predict(sentences, ParseOptions(k=3, rescore=False)))
-    assert mine == Parser(plain).analyse(sentences, ParseOptions(k=3))
-    rescored = Parser(model).analyse(sentences, ParseOptions(k=3))
+    assert mine == list(Parser(plain).predict(sentences, ParseOptions(k=3)))
+    rescored = list(Parser(model).predict(sentences, ParseOptions(k=3)))
     assert [one.parses for one in rescored] != [one.parses for one in mine]
     assert [one.log_probability for one in rescored] == [one.log_probability for one in mine]
 

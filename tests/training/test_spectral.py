@@ -16,6 +16,7 @@ from lpcfg.training.data.features import ALL_TEMPLATES, SIMPLE_TEMPLATES
 from lpcfg.training.data.treebank import forest_of, lexicon_of
 from lpcfg.training.estimators import pcfg as counts
 from lpcfg.training.estimators import spectral
+from lpcfg.training.estimators.inputs import EstimatorInputs
 from lpcfg.training.estimators.spectral import SpectralConfig, SpectralReport, estimate, project
 from lpcfg.training.stages import Stages
 from lpcfg.trees.binarize import binarize
@@ -42,7 +43,7 @@ class Learned:
         self.node_rule, self.node_entry = self.examples.node_rule, self.examples.node_entry
         self.entry_count = np.bincount(self.node_entry[self.node_entry >= 0])
         self.symbol_count = np.bincount(self.forest.symbol)
-        self.tables, self.report = estimate(self.examples, config, seed=seed, workers=workers)
+        self.tables, self.report = estimate(EstimatorInputs(self.examples, seed, workers), config)
 
     def probability(self, tree: Tree) -> float:
         return self._probability(self.tables, tree)
@@ -386,7 +387,7 @@ def test_the_report_holds_spectra_ranks_errors_and_stages() -> None:
     assert isinstance(spectra, dict)
     assert list(spectra) == list(learned.grammar.symbols)
     stages = Stages()
-    estimate(learned.examples, SpectralConfig(states=5), seed=1, workers=1, stages=stages)
+    estimate(EstimatorInputs(learned.examples, 1, 1, stages), SpectralConfig(states=5))
     assert [record.name for record in stages.records] == ["features", "decomposition", "moments"]
     assert [record.items for record in stages.records] == [
         learned.forest.n_nodes,
@@ -398,7 +399,9 @@ def test_the_report_holds_spectra_ranks_errors_and_stages() -> None:
 def test_projected_nodes_are_padded_with_zeros_and_balanced() -> None:
     """Row v holds m_a numbers; Σ ZYᵀ over a symbol's examples is M_a times the identity."""
     learned = Learned(small_treebank(), SpectralConfig(states=5))
-    projection, _ = project(learned.examples, SpectralConfig(states=5, cut=0.0), seed=1, workers=1)
+    projection, _ = project(
+        EstimatorInputs(learned.examples, 1, 1), SpectralConfig(states=5, cut=0.0)
+    )
     for a, m in enumerate(projection.states):
         own = learned.forest.symbol == a
         for rows in (projection.inside[own], projection.outside[own]):

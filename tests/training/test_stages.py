@@ -3,7 +3,7 @@
 import json
 import subprocess
 import sys
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import pytest
 
@@ -21,7 +21,7 @@ def test_stages_are_recorded_in_the_order_they_end() -> None:
         ("read", 4),
         ("member 1 svd", 0),
     ]
-    assert json.loads(json.dumps(stages.records[0].as_json()))["name"] == "read"
+    assert json.loads(json.dumps(asdict(stages.records[0])))["name"] == "read"
 
 
 def test_progress_hears_of_every_step() -> None:

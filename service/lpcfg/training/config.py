@@ -19,14 +19,13 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from lpcfg.base.errors import TrainingError
 from lpcfg.text.languages import LANGUAGES
+from lpcfg.training.estimators.inputs import check_least
 from lpcfg.training.estimators.registry import did_you_mean, estimator
 from lpcfg.training.rescoring.settings import RescoringSettings
 from lpcfg.trees.brackets import MAX_DEPTH
 from lpcfg.trees.style import Style
 
 DEFAULT_ESTIMATOR = "spectral"
-_LEAST = {"sibling_threshold": 0, "rare_threshold": 0, "held_out": 0, "max_depth": 1, "seed": 0}
-
 _NESTED = {"members", "rescoring"}
 
 
@@ -42,8 +41,7 @@ class Member:
     seed: int | None = None
 
     def __post_init__(self) -> None:
-        if self.seed is not None:
-            _check_least("seed", self.seed, 0)
+        check_least(self, seed=0)
 
     def as_json(self) -> dict[str, object]:
         return {"estimator": self.estimator, "seed": self.seed, **asdict(self.settings)}
@@ -110,11 +108,13 @@ class TrainingConfig:
     members: tuple[Member, ...] = field(default_factory=default_members)
 
     def __post_init__(self) -> None:
-        for name, least in _LEAST.items():
-            _check_least(name, getattr(self, name), least)
+        check_least(self, sibling_threshold=0, rare_threshold=0, held_out=0, max_depth=1, seed=0)
         object.__setattr__(self, "style", Style.of(self.style).rules)
-        for times in self.emphasis:
-            _check_least("emphasis", times, 1)
+        if min(self.emphasis, default=1) < 1:
+            raise TrainingError(
+                f"expected numbers of at least 1 in `emphasis`, got {list(self.emphasis)}: raise "
+                "the others"
+            )
         if self.language not in LANGUAGES:
             raise TrainingError(
                 f"expected `language` among {', '.join(LANGUAGES)}, got {self.language!r}: "
@@ -140,11 +140,6 @@ class TrainingConfig:
         rescoring = asdict(self.rescoring) if self.rescoring else False
         members = [member.as_json() for member in self.members]
         return {**own, "rescoring": rescoring, "members": members}
-
-
-def _check_least(name: str, value: int, least: int) -> None:
-    if value < least:
-        raise TrainingError(f"expected `{name}` of at least {least}, got {value}: raise or omit it")
 
 
 def read_config(path: str | Path) -> TrainingConfig:

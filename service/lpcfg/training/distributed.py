@@ -12,7 +12,8 @@ from dataclasses import replace
 from lpcfg.base.executors import Dask
 from lpcfg.grammar.tables import Tables
 from lpcfg.training.config import Member
-from lpcfg.training.estimators.registry import EstimatorInputs, Facts, estimator
+from lpcfg.training.estimators.inputs import EstimatorInputs
+from lpcfg.training.estimators.registry import Facts, estimator
 from lpcfg.training.stages import StageRecord, Stages
 
 Learned = tuple[Tables, Facts]

@@ -26,8 +26,8 @@ from lpcfg.training.data.treebank import (
 )
 from lpcfg.training.distributed import map_members
 from lpcfg.training.estimators import pcfg as counts
-from lpcfg.training.estimators.em import Choose
-from lpcfg.training.estimators.registry import EstimatorInputs, Facts
+from lpcfg.training.estimators.inputs import Choose, EstimatorInputs
+from lpcfg.training.estimators.registry import Facts
 from lpcfg.training.stages import Stages
 from lpcfg.trees.tree import Tree
 

@@ -5,7 +5,7 @@ import resource
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 Progress = Callable[[str, int, int], None]
 """Called with a stage's name, the items done, and the number of items (0 if unknown)."""
@@ -34,9 +34,6 @@ class StageRecord:
     peak_bytes: int
     worker_peak_bytes: int
     items: int
-
-    def as_json(self) -> dict[str, object]:
-        return asdict(self)
 
 
 class Stage:

@@ -1,7 +1,7 @@
 """Report a training: as JSON for the manifest, and as text for people."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -45,18 +45,7 @@ class TrainReport:
         return left_out if isinstance(left_out, list) else ()
 
     def as_json(self) -> dict[str, object]:
-        return {
-            "configuration": dict(self.configuration),
-            "treebank": dict(self.treebank),
-            "sizes": dict(self.sizes),
-            "symbols": dict(self.symbols),
-            "members": [dict(member) for member in self.members],
-            "held_out": dict(self.held_out),
-            "rescoring": dict(self.rescoring),
-            "dev": None if self.dev is None else dict(self.dev),
-            "stages": [stage.as_json() for stage in self.stages],
-            "warning": self.warning,
-        }
+        return asdict(self)
 
     def text(self) -> str:
         """Write sizes, scores and stages as text."""

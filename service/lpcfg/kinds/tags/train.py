@@ -20,7 +20,8 @@ from lpcfg.training.data import context
 from lpcfg.training.data.examples import Examples
 from lpcfg.training.data.treebank import forest_of, lexicon_of
 from lpcfg.training.estimators import pcfg as counts
-from lpcfg.training.estimators.registry import EstimatorInputs, estimator
+from lpcfg.training.estimators.inputs import EstimatorInputs
+from lpcfg.training.estimators.registry import estimator
 from lpcfg.training.stages import Progress, Stages, silent
 
 TEMPLATES = (

@@ -17,14 +17,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from lpcfg.base.errors import TrainingError
 from lpcfg.grammar.tables import Floats, Ints, Longs, Singles, Tables
-from lpcfg.training.data.examples import Examples
 from lpcfg.training.estimators.compact import CompactReport, tables_of
-from lpcfg.training.estimators.em import Choose, Corpus, EmReport, check_steps, climb, from_clusters
+from lpcfg.training.estimators.em import Corpus, EmReport, climb, from_clusters
+from lpcfg.training.estimators.inputs import EstimatorInputs, check_least
 from lpcfg.training.estimators.moments import Occurrences, Projection
 from lpcfg.training.estimators.spectral import SpectralConfig, project
-from lpcfg.training.stages import Stages
 from lpcfg.words.k_means import k_means
 
 
@@ -47,32 +45,17 @@ class ClusteringConfig(SpectralConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("dimensions", "rounds", "examples"):
-            if getattr(self, name) < 1:
-                raise TrainingError(
-                    f"expected `{name}` of at least 1, got {getattr(self, name)}: raise it"
-                )
+        check_least(self, dimensions=1, rounds=1, examples=1)
 
 
-def estimate(
-    examples: Examples,
-    config: ClusteringConfig,
-    *,
-    seed: int,
-    workers: int,
-    stages: Stages | None = None,
-) -> tuple[Tables, CompactReport]:
-    """Estimate tables by clustering.
-
-    Workers and BLAS threads do not change a byte of the result.
-    """
-    stages = stages or Stages()
-    clusters = cluster(examples, config, seed=seed, workers=workers, stages=stages)
-    with stages.stage("moments", examples.grammar.n_rules) as stage, threadpool_limits(1):
-        occurrences = Occurrences.of(examples, clusters)
+def estimate(inputs: EstimatorInputs, config: ClusteringConfig) -> tuple[Tables, CompactReport]:
+    """Estimate tables by clustering. BLAS threads do not change a byte of the result."""
+    clusters, n_rules = cluster(inputs, config), inputs.examples.grammar.n_rules
+    with inputs.stages.stage("moments", n_rules) as stage, threadpool_limits(1):
+        occurrences = Occurrences.of(inputs.examples, clusters)
         smoothing, compaction = config.smoothing_weights, config.compaction
-        tables, error = tables_of(occurrences, smoothing, compaction, workers=workers)
-        stage.advance(examples.grammar.n_rules)
+        tables, error = tables_of(occurrences, smoothing, compaction, workers=inputs.workers)
+        stage.advance(n_rules)
     return tables, CompactReport(clusters.states, tables.terms, error)
 
 
@@ -94,23 +77,14 @@ class ClusteringEmConfig(ClusteringConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_steps(self.steps, self.patience)
+        check_least(self, steps=0, patience=0)
 
 
-def estimate_em(
-    examples: Examples,
-    config: ClusteringEmConfig,
-    *,
-    seed: int,
-    workers: int,
-    stages: Stages | None = None,
-    choose: Choose | None = None,
-) -> tuple[Tables, EmReport]:
-    """Estimate tables by EM from clusters. The number of workers does not change a byte."""
-    stages = stages or Stages()
-    clusters = cluster(examples, config, seed=seed, workers=workers, stages=stages)
-    corpus, smoothing = Corpus(examples), config.smoothing_weights
-    with stages.stage("terms of clusters", config.sweeps) as stage:
+def estimate_em(inputs: EstimatorInputs, config: ClusteringEmConfig) -> tuple[Tables, EmReport]:
+    """Estimate tables by EM from clusters."""
+    clusters = cluster(inputs, config)
+    corpus, smoothing = Corpus(inputs.examples), config.smoothing_weights
+    with inputs.stages.stage("terms of clusters", config.sweeps) as stage:
         mixture = from_clusters(
             corpus,
             clusters.states,
@@ -118,46 +92,25 @@ def estimate_em(
             config.compaction.terms,
             smoothing,
             sweeps=config.sweeps,
-            seed=seed,
-            workers=workers,
+            seed=inputs.seed,
+            workers=inputs.workers,
         )
         stage.advance(config.sweeps)
-    return climb(
-        corpus,
-        mixture,
-        smoothing,
-        steps=config.steps,
-        patience=config.patience,
-        choose=choose,
-        workers=workers,
-        stages=stages,
-    )
+    steps, patience = config.steps, config.patience
+    return climb(inputs, corpus, mixture, smoothing, steps=steps, patience=patience)
 
 
-def cluster(
-    examples: Examples,
-    config: ClusteringConfig,
-    *,
-    seed: int,
-    workers: int,
-    stages: Stages | None = None,
-) -> Projection:
+def cluster(inputs: EstimatorInputs, config: ClusteringConfig) -> Projection:
     """Cluster the nodes of every symbol, and return the clusters as Y and Z."""
-    stages = stages or Stages()
-    projection, _ = project(
-        examples,
-        replace(config, states=config.dimensions),
-        seed=seed,
-        workers=workers,
-        stages=stages,
-    )
-    with stages.stage("clusters", examples.grammar.n_symbols) as stage:
-        state = _states(projection, config, seed, workers)
-        stage.advance(examples.grammar.n_symbols)
-    return indicators(examples.forest.symbol, state, examples.grammar.n_symbols)
+    projection, _ = project(inputs, replace(config, states=config.dimensions))
+    n_symbols = inputs.examples.grammar.n_symbols
+    with inputs.stages.stage("clusters", n_symbols) as stage:
+        state = _states(projection, config, inputs)
+        stage.advance(n_symbols)
+    return indicators(projection.symbol, state, n_symbols)
 
 
-def _states(projection: Projection, config: ClusteringConfig, seed: int, workers: int) -> Ints:
+def _states(projection: Projection, config: ClusteringConfig, inputs: EstimatorInputs) -> Ints:
     """Find the cluster of every node."""
     n_symbols = len(projection.states)
     order = np.argsort(projection.symbol, kind="stable")
@@ -172,11 +125,11 @@ def _states(projection: Projection, config: ClusteringConfig, seed: int, workers
         width = projection.states[a]
         halves = (projection.inside[nodes, :width], projection.outside[nodes, :width])
         points = np.concatenate([_directions(half) for half in halves], axis=1)
-        random = np.random.default_rng([seed, a])
+        random = np.random.default_rng([inputs.seed, a])
         return k_means(points, m, rounds=config.rounds, random=random)
 
     largest_first = np.argsort(-np.diff(start), kind="stable").tolist()
-    with threadpool_limits(1), ThreadPoolExecutor(workers) as pool:
+    with threadpool_limits(1), ThreadPoolExecutor(inputs.workers) as pool:
         for a, own in zip(largest_first, pool.map(clusters, largest_first), strict=True):
             state[order[start[a] : start[a + 1]]] = own
     return state

@@ -87,8 +87,7 @@ def tables_of(
     error = np.zeros(grammar.n_rules)
     error[terms.rules] = terms.error
     sides = [
-        _flat(rows, states[grammar.rules[terms.rule, side]])
-        for side, rows in enumerate(terms.sides)
+        flat(rows, states[grammar.rules[terms.rule, side]]) for side, rows in enumerate(terms.sides)
     ]
     dtype = occurrences.dtype
     tables = Tables(
@@ -98,16 +97,16 @@ def tables_of(
         parent=sides[0],
         left=sides[1],
         right=sides[2],
-        c_inf=_flat(directions.astype(dtype), states[grammar.entries[:, 0]]),
-        c_one=_flat(roots.astype(dtype), states),
+        c_inf=flat(directions.astype(dtype), states[grammar.entries[:, 0]]),
+        c_one=flat(roots.astype(dtype), states),
     )
     return tables, error
 
 
-def _flat(rows: Floats, length: Ints) -> Floats:
+def flat(rows: Floats, length: Ints) -> Floats:
     """Join the first length[k] numbers of every row k."""
-    flat: Floats = rows[np.arange(rows.shape[1]) < length[:, None]]
-    return flat
+    joined: Floats = rows[np.arange(rows.shape[1]) < length[:, None]]
+    return joined
 
 
 @dataclass(frozen=True, eq=False)
@@ -303,8 +302,7 @@ def _fitted(
     parent, left, right = least_squares(target, lefts, rights, compaction.sweeps)
     error = _distance(target, parent, left, right)
     rule = np.repeat(rules, compaction.terms)
-    flat = (side.reshape(-1, side.shape[2]) for side in (parent, left, right))
-    parent, left, right = flat
+    parent, left, right = (side.reshape(-1, side.shape[2]) for side in (parent, left, right))
     return _terms(occurrences, rules, error, rule, (parent, left, right))
 
 

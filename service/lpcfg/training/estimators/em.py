@@ -25,7 +25,6 @@ and one split a node, so that there is no chart, and because counts of terms are
 posteriors. The M-step divides, and smooths as the other estimators do (see `maximised`).
 """
 
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from copy import copy
 from dataclasses import dataclass, replace
@@ -40,13 +39,10 @@ from lpcfg.base.errors import TrainingError
 from lpcfg.base.jit import compiled
 from lpcfg.grammar.tables import Doubles, Floats, Grammar, Ints, Longs, Tables
 from lpcfg.training.data.examples import Examples
-from lpcfg.training.estimators.compact import shrinkage
+from lpcfg.training.estimators.compact import flat, shrinkage
+from lpcfg.training.estimators.inputs import EstimatorInputs, check_least
 from lpcfg.training.estimators.moments import Smoothing
 from lpcfg.training.estimators.spectral import SpectralConfig
-from lpcfg.training.stages import Stages
-
-Choose = Callable[[Tables], float]
-"""Scores tables by their quality: higher is better."""
 
 CHUNKS = 8
 """Parts that trees are cut into. Each is summed separately, so workers do not change the sums."""
@@ -259,7 +255,7 @@ class Mixture:
         rules, states = self.grammar.rules, self.shape.states
         rule = np.repeat(np.arange(len(rules)), np.diff(self.shape.first))[used]
         sides = [
-            _flat(rows[used], states[rules[rule, side]])
+            flat(rows[used], states[rules[rule, side]])
             for side, rows in enumerate(self.numbers[:3])
         ]
         return Tables(
@@ -269,8 +265,8 @@ class Mixture:
             parent=sides[0],
             left=sides[1],
             right=sides[2],
-            c_inf=_flat(self.numbers.lexical, states[self.grammar.entries[:, 0]]),
-            c_one=_flat(self.numbers.root, states),
+            c_inf=flat(self.numbers.lexical, states[self.grammar.entries[:, 0]]),
+            c_one=flat(self.numbers.root, states),
         )
 
     @classmethod
@@ -294,9 +290,9 @@ class Mixture:
         filled[first[1:] - 1] = spare == 0
         width = int(states.max(initial=1))
         sides = []
-        for side, flat in enumerate((tables.parent, tables.left, tables.right)):
+        for side, joined in enumerate((tables.parent, tables.left, tables.right)):
             rows = np.zeros((first[-1], width), dtype)
-            rows[filled] = _rows(flat, states[grammar.rules[rule[filled], side]], width)
+            rows[filled] = _rows(joined, states[grammar.rules[rule[filled], side]], width)
             sides.append(rows)
         lexical = _rows(tables.c_inf, states[grammar.entries[:, 0]], width)
         root = _rows(tables.c_one, states, width)
@@ -305,16 +301,10 @@ class Mixture:
         return cls(grammar, Shape(grammar.rules, states, first), numbers)
 
 
-def _flat(rows: Floats, length: Ints) -> Floats:
-    """Join the first length[k] numbers of every row k."""
-    flat: Floats = rows[np.arange(rows.shape[1]) < length[:, None]]
-    return flat
-
-
-def _rows(flat: Floats, length: Ints, width: int) -> Doubles:
-    """Undo `_flat`, and set negative numbers to zero."""
+def _rows(numbers: Floats, length: Ints, width: int) -> Doubles:
+    """Undo `flat`, and set negative numbers to zero."""
     rows = np.zeros((len(length), width))
-    rows[np.arange(width) < length[:, None]] = np.maximum(flat, 0.0)
+    rows[np.arange(width) < length[:, None]] = np.maximum(numbers, 0.0)
     return rows
 
 
@@ -595,27 +585,24 @@ class EmReport:
 
 
 def climb(
+    inputs: EstimatorInputs,
     corpus: Corpus,
     mixture: Mixture,
     smoothing: Smoothing,
     *,
     steps: int,
     patience: int = 0,
-    choose: Choose | None = None,
-    workers: int,
-    stages: Stages | None = None,
 ) -> tuple[Tables, EmReport]:
     """Run EM and return tables.
 
-    With `patience` and `choose`, return the best tables of all steps, and stop after that many
-    steps without improvement. Otherwise take `steps` steps.
+    With `patience`, and trees to choose by, return the best tables of all steps, and stop after
+    that many steps without improvement. Otherwise take `steps` steps.
     """
-    stages = stages or Stages()
     likelihoods: list[float] = []
     scores: list[float] = []
-    asked = choose if patience > 0 else None
+    asked = inputs.choose if patience > 0 else None
     best = tables = mixture.tables()
-    with stages.stage("expectation maximization", steps) as stage:
+    with inputs.stages.stage("expectation maximization", steps) as stage:
         for step in range(steps + 1):
             if asked is not None:
                 scores.append(asked(tables))
@@ -624,7 +611,7 @@ def climb(
                     break
             if step == steps:
                 break
-            counts, likelihood = expected(corpus, mixture, workers=workers)
+            counts, likelihood = expected(corpus, mixture, workers=inputs.workers)
             likelihoods.append(likelihood)
             mixture = maximised(corpus, mixture, counts, smoothing)
             tables = mixture.tables()
@@ -669,9 +656,7 @@ class EmConfig:
 
     def __post_init__(self) -> None:
         self.spectral()
-        check_steps(self.steps, self.patience)
-        if self.examples < 1:
-            raise TrainingError(f"expected `examples` of at least 1, got {self.examples}: raise it")
+        check_least(self, steps=0, patience=0, examples=1)
         if not 0 < self.perturbation <= 1:
             raise TrainingError(
                 f"expected `perturbation` above 0 up to 1, got {self.perturbation}: without it "
@@ -691,24 +676,9 @@ class EmConfig:
         )
 
 
-def check_steps(steps: int, patience: int) -> None:
-    """Refuse settings of `climb` that are out of range."""
-    for name, value in (("steps", steps), ("patience", patience)):
-        if value < 0:
-            raise TrainingError(f"expected `{name}` of at least 0, got {value}: raise it")
-
-
-def estimate(
-    examples: Examples,
-    config: EmConfig,
-    *,
-    seed: int,
-    workers: int,
-    stages: Stages | None = None,
-    choose: Choose | None = None,
-) -> tuple[Tables, EmReport]:
-    """Estimate tables by EM from perturbed splits. The number of workers does not change a byte."""
-    corpus = Corpus(examples)
+def estimate(inputs: EstimatorInputs, config: EmConfig) -> tuple[Tables, EmReport]:
+    """Estimate tables by EM from perturbed splits."""
+    corpus = Corpus(inputs.examples)
     common = config.spectral()
     states = np.clip(corpus.symbol_count // config.examples, 1, config.states).astype(np.int32)
     mixture = split(
@@ -717,15 +687,7 @@ def estimate(
         common.compaction.terms,
         common.smoothing_weights,
         perturbation=config.perturbation,
-        seed=seed,
+        seed=inputs.seed,
     )
-    return climb(
-        corpus,
-        mixture,
-        common.smoothing_weights,
-        steps=config.steps,
-        patience=config.patience,
-        choose=choose,
-        workers=workers,
-        stages=stages,
-    )
+    smoothing, steps, patience = common.smoothing_weights, config.steps, config.patience
+    return climb(inputs, corpus, mixture, smoothing, steps=steps, patience=patience)

@@ -25,23 +25,20 @@ import numpy as np
 import scipy.sparse
 from threadpoolctl import threadpool_limits
 
-from lpcfg.base.errors import TrainingError
 from lpcfg.grammar.tables import Doubles, Floats, Ints, Longs, Tables
-from lpcfg.training.data.examples import Examples
 from lpcfg.training.data.features import Features, NodeArrays, Side
 from lpcfg.training.data.treebank import Forest
 from lpcfg.training.estimators.em import (
-    Choose,
     Corpus,
     EmReport,
     Mixture,
     Numbers,
     Shape,
-    check_steps,
     climb,
     maximised,
     numbers_of_terms,
 )
+from lpcfg.training.estimators.inputs import EstimatorInputs, check_least
 from lpcfg.training.estimators.pivot_decomposition import (
     align_states,
     conditional_means,
@@ -49,7 +46,6 @@ from lpcfg.training.estimators.pivot_decomposition import (
     find_pivots,
 )
 from lpcfg.training.estimators.spectral import SpectralConfig, project
-from lpcfg.training.stages import Stages
 
 EXAMPLES_A_RULE = 512
 """Occurrences of a rule that its t is estimated from, evenly spaced.
@@ -88,11 +84,7 @@ class PivotConfig(SpectralConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("pivot_count", "rule_steps"):
-            if getattr(self, name) < 1:
-                raise TrainingError(
-                    f"expected `{name}` of at least 1, got {getattr(self, name)}: raise it"
-                )
+        check_least(self, pivot_count=1, rule_steps=1)
 
 
 @dataclass(frozen=True)
@@ -109,65 +101,31 @@ class PivotEmConfig(PivotConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_steps(self.steps, self.patience)
+        check_least(self, steps=0, patience=0)
 
 
-def estimate(
-    examples: Examples,
-    config: PivotConfig,
-    *,
-    seed: int,
-    workers: int,
-    stages: Stages | None = None,
-) -> tuple[Tables, EmReport]:
-    """Estimate tables by the pivot algorithm. The number of workers does not change a byte."""
-    mixture = pivoted(examples, config, seed=seed, workers=workers, stages=stages)
-    tables = mixture.tables()
+def estimate(inputs: EstimatorInputs, config: PivotConfig) -> tuple[Tables, EmReport]:
+    """Estimate tables by the pivot algorithm."""
+    tables = pivoted(inputs, config).tables()
     return tables, EmReport(tables.states, tables.terms, (), (), 0)
 
 
-def estimate_em(
-    examples: Examples,
-    config: PivotEmConfig,
-    *,
-    seed: int,
-    workers: int,
-    stages: Stages | None = None,
-    choose: Choose | None = None,
-) -> tuple[Tables, EmReport]:
-    """Estimate tables by the pivot algorithm and EM.
-
-    The number of workers does not change a byte.
-    """
-    mixture = pivoted(examples, config, seed=seed, workers=workers, stages=stages)
-    return climb(
-        Corpus(examples),
-        mixture,
-        config.smoothing_weights,
-        steps=config.steps,
-        patience=config.patience,
-        choose=choose,
-        workers=workers,
-        stages=stages,
-    )
+def estimate_em(inputs: EstimatorInputs, config: PivotEmConfig) -> tuple[Tables, EmReport]:
+    """Estimate tables by the pivot algorithm and EM."""
+    corpus, mixture = Corpus(inputs.examples), pivoted(inputs, config)
+    smoothing, steps, patience = config.smoothing_weights, config.steps, config.patience
+    return climb(inputs, corpus, mixture, smoothing, steps=steps, patience=patience)
 
 
-def pivoted(
-    examples: Examples,
-    config: PivotConfig,
-    *,
-    seed: int,
-    workers: int,
-    stages: Stages | None = None,
-) -> Mixture:
+def pivoted(inputs: EstimatorInputs, config: PivotConfig) -> Mixture:
     """Find the L-PCFG of figure 1."""
-    stages, grammar = stages or Stages(), examples.grammar
-    projection, _ = project(examples, config, seed=seed, workers=workers, stages=stages)
-    features = Features.of(NodeArrays(examples), config.chosen(seed))
+    examples, stages, grammar = inputs.examples, inputs.stages, inputs.examples.grammar
+    projection, _ = project(inputs, config)
+    features = Features.of(NodeArrays(examples), config.chosen(inputs.seed))
     corpus = Corpus(examples)
     with (
         threadpool_limits(1),
-        ThreadPoolExecutor(workers) as pool,
+        ThreadPoolExecutor(inputs.workers) as pool,
         stages.stage("pivots", grammar.n_symbols) as stage,
     ):
 
@@ -184,7 +142,7 @@ def pivoted(
         )
         stage.advance(grammar.n_symbols)
     with stages.stage("rules", grammar.n_rules) as stage, threadpool_limits(1):
-        mixture, counts = _counted(corpus, evidence, config, seed, workers)
+        mixture, counts = _counted(corpus, evidence, config, inputs)
         stage.advance(grammar.n_rules)
     return maximised(corpus, mixture, counts, config.smoothing_weights)
 
@@ -360,7 +318,7 @@ def _stacked(parts: list[Doubles], width: int) -> Floats:
 
 
 def _counted(
-    corpus: Corpus, evidence: Evidence, config: PivotConfig, seed: int, workers: int
+    corpus: Corpus, evidence: Evidence, config: PivotConfig, inputs: EstimatorInputs
 ) -> tuple[Mixture, Numbers]:
     """Compute the expected counts of all parameters, in the form of EM's E-step."""
     smoothing = config.smoothing_weights
@@ -376,11 +334,11 @@ def _counted(
         own = order[start[r] : start[r + 1]]
         t = joint_states(_triples(corpus, evidence, r, own), config.rule_steps)
         n_terms = k[r] - (smoothing.rule > 0)
-        random = np.random.default_rng([seed, r])
+        random = np.random.default_rng([inputs.seed, r])
         return [len(own) * rows for rows in positive_terms(t, n_terms, config.sweeps, random)]
 
     largest_first = np.argsort(-np.diff(start), kind="stable").tolist()
-    with ThreadPoolExecutor(workers) as pool:
+    with ThreadPoolExecutor(inputs.workers) as pool:
         for r, of_rule in zip(largest_first, pool.map(terms, largest_first), strict=True):
             for side, rows in zip(sides, of_rule, strict=True):
                 side[first[r] : first[r] + len(rows), : rows.shape[1]] = rows

@@ -3,34 +3,15 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
-from functools import partial
 from typing import Any, Protocol
 
 from lpcfg.base.errors import TrainingError
-from lpcfg.base.executors import Executor
 from lpcfg.grammar.tables import Grammar, Tables
-from lpcfg.training.data.examples import Examples
 from lpcfg.training.estimators import clustering, em, pivot, spectral
 from lpcfg.training.estimators import pcfg as counts
-from lpcfg.training.stages import Stages
+from lpcfg.training.estimators.inputs import EstimatorInputs
 
 Facts = Mapping[str, object]
-
-
-@dataclass(frozen=True, eq=False)
-class EstimatorInputs:
-    """The input of an estimator.
-
-    `choose` scores tables, if there are held-out trees to do so. `executor` makes sums over
-    shards of the treebank, for an estimator that `shares`; without it, threads do.
-    """
-
-    examples: Examples
-    seed: int
-    workers: int
-    stages: Stages
-    choose: em.Choose | None = None
-    executor: Executor | None = None
 
 
 @dataclass(frozen=True)
@@ -57,48 +38,14 @@ class Report(Protocol):
         """Return the report as facts for a manifest."""
 
 
-class Estimate(Protocol):
-    """The signature of an estimator. Some also choose among tables, by one more argument."""
+def _reported(
+    learn: Callable[[EstimatorInputs, Any], tuple[Tables, Report]],
+) -> Callable[[EstimatorInputs, Any], tuple[Tables, Facts]]:
+    """Return an estimator that tells facts in place of its report."""
 
-    def __call__(
-        self,
-        examples: Examples,
-        config: Any,
-        *,
-        seed: int,
-        workers: int,
-        stages: Stages,
-    ) -> tuple[Tables, Report]: ...
-
-
-def _by(learn: Estimate) -> Callable[[EstimatorInputs, Any], tuple[Tables, Facts]]:
     def estimate(inputs: EstimatorInputs, settings: Any) -> tuple[Tables, Facts]:
-        tables, report = learn(
-            inputs.examples,
-            settings,
-            seed=inputs.seed,
-            workers=inputs.workers,
-            stages=inputs.stages,
-        )
+        tables, report = learn(inputs, settings)
         return tables, report.facts(inputs.examples.grammar)
-
-    return estimate
-
-
-def _choosing(
-    learn: Callable[..., tuple[Tables, Report]],
-) -> Callable[[EstimatorInputs, Any], tuple[Tables, Facts]]:
-    def estimate(inputs: EstimatorInputs, settings: Any) -> tuple[Tables, Facts]:
-        return _by(partial(learn, choose=inputs.choose))(inputs, settings)
-
-    return estimate
-
-
-def _sharing(
-    learn: Callable[..., tuple[Tables, Report]],
-) -> Callable[[EstimatorInputs, Any], tuple[Tables, Facts]]:
-    def estimate(inputs: EstimatorInputs, settings: Any) -> tuple[Tables, Facts]:
-        return _by(partial(learn, executor=inputs.executor))(inputs, settings)
 
     return estimate
 
@@ -110,12 +57,12 @@ def _counts(inputs: EstimatorInputs, settings: CountsSettings) -> tuple[Tables, 
 
 ESTIMATORS: Mapping[str, Estimator] = {
     "counts": Estimator(CountsSettings, _counts),
-    "spectral": Estimator(spectral.SpectralConfig, _sharing(spectral.estimate), shares=True),
-    "clustering": Estimator(clustering.ClusteringConfig, _by(clustering.estimate)),
-    "clustering+em": Estimator(clustering.ClusteringEmConfig, _choosing(clustering.estimate_em)),
-    "em": Estimator(em.EmConfig, _choosing(em.estimate)),
-    "pivot": Estimator(pivot.PivotConfig, _by(pivot.estimate)),
-    "pivot+em": Estimator(pivot.PivotEmConfig, _choosing(pivot.estimate_em)),
+    "spectral": Estimator(spectral.SpectralConfig, _reported(spectral.estimate), shares=True),
+    "clustering": Estimator(clustering.ClusteringConfig, _reported(clustering.estimate)),
+    "clustering+em": Estimator(clustering.ClusteringEmConfig, _reported(clustering.estimate_em)),
+    "em": Estimator(em.EmConfig, _reported(em.estimate)),
+    "pivot": Estimator(pivot.PivotConfig, _reported(pivot.estimate)),
+    "pivot+em": Estimator(pivot.PivotEmConfig, _reported(pivot.estimate_em)),
 }
 
 

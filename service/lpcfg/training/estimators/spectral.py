@@ -39,8 +39,8 @@ from lpcfg.training.data.features import (
 from lpcfg.training.data.shards import Shard, shards_of
 from lpcfg.training.estimators.compact import Compaction, CompactReport, tables_of
 from lpcfg.training.estimators.cooccurrence import Cooccurrence, FeatureCounts, merged
+from lpcfg.training.estimators.inputs import EstimatorInputs, check_least
 from lpcfg.training.estimators.moments import Occurrences, Projection, Smoothing, Sums
-from lpcfg.training.stages import Stages
 
 LEAST_SINGULAR_VALUE = 1e-3
 """Least singular value relative to the first. Below it, rounding noise would be divided by."""
@@ -90,10 +90,7 @@ class SpectralConfig:
     dropout: float = 0.0
 
     def __post_init__(self) -> None:
-        for name, least in (("states", 1), ("sweeps", 1), ("terms", 1)):
-            value = getattr(self, name)
-            if value is not None and value < least:
-                raise TrainingError(f"expected `{name}` of at least {least}, got {value}: raise it")
+        check_least(self, states=1, sweeps=1, terms=1)
         for name in ("kappa", "lexical_back_off", "noise", "rule_back_off"):
             value = getattr(self, name)
             if value is not None and not 0 <= value < np.inf:
@@ -161,26 +158,18 @@ class SpectralReport(CompactReport):
         return {"singular_values": values, **super().facts(grammar)}
 
 
-def estimate(
-    examples: Examples,
-    config: SpectralConfig,
-    *,
-    seed: int,
-    workers: int,
-    stages: Stages | None = None,
-    executor: Executor | None = None,
-) -> tuple[Tables, SpectralReport]:
+def estimate(inputs: EstimatorInputs, config: SpectralConfig) -> tuple[Tables, SpectralReport]:
     """Estimate tables by the spectral method.
 
     Sums are made shard by shard, by threads of this process or by another executor. Who makes
     them, how many workers there are, and BLAS threads do not change a byte.
     """
-    stages = stages or Stages()
+    examples, workers = inputs.examples, inputs.workers
     with Threads(workers) as threads, threadpool_limits(1):
-        executor = executor or threads
-        parts = _Parts(examples, config.chosen(seed))
-        directions, spectra = _directions(executor, parts, config, seed, stages)
-        with stages.stage("moments", examples.grammar.n_rules) as stage:
+        executor = inputs.executor or threads
+        parts = _Parts(examples, config.chosen(inputs.seed))
+        directions, spectra = _directions(executor, parts, config, inputs)
+        with inputs.stages.stage("moments", examples.grammar.n_rules) as stage:
             totals = executor.reduce(_sums, parts, Sums.merged, 1, spectra.states, directions)
             [sums] = executor.gather(totals)
             occurrences = Occurrences(examples, spectra.states, sums)
@@ -192,21 +181,17 @@ def estimate(
 
 
 def project(
-    examples: Examples,
-    config: SpectralConfig,
-    *,
-    seed: int,
-    workers: int,
-    stages: Stages | None = None,
+    inputs: EstimatorInputs, config: SpectralConfig
 ) -> tuple[Projection, tuple[Doubles, ...]]:
     """Compute Y and Z of every node (float32), and each symbol's first m singular values."""
-    with Threads(workers) as executor, threadpool_limits(1):
-        parts = _Parts(examples, config.chosen(seed))
-        directions, spectra = _directions(executor, parts, config, seed, stages or Stages())
+    with Threads(inputs.workers) as executor, threadpool_limits(1):
+        parts = _Parts(inputs.examples, config.chosen(inputs.seed))
+        directions, spectra = _directions(executor, parts, config, inputs)
         projected = executor.map(_projected, parts, spectra.states, directions)
     inside = np.concatenate([part.inside for part in projected])
     outside = np.concatenate([part.outside for part in projected])
-    projection = Projection(examples.forest.symbol, spectra.states, inside, outside)
+    symbol = inputs.examples.forest.symbol
+    projection = Projection(symbol, spectra.states, inside, outside)
     return projection, spectra.values
 
 
@@ -219,16 +204,17 @@ class _Spectra:
 
 
 def _directions(
-    executor: Executor, parts: "_Parts", config: SpectralConfig, seed: int, stages: Stages
+    executor: Executor, parts: "_Parts", config: SpectralConfig, inputs: EstimatorInputs
 ) -> tuple[list[Any], _Spectra]:
     """Decompose every symbol's Ω. Return the directions, in groups of symbols, and their facts."""
-    forest, n_symbols = parts.examples.forest, parts.examples.grammar.n_symbols
+    forest, n_symbols = inputs.examples.forest, inputs.examples.grammar.n_symbols
+    stages = inputs.stages
     group_of = _groups(np.bincount(forest.symbol, minlength=n_symbols))
     with stages.stage("features", forest.n_nodes) as stage:
         counts = executor.reduce(_counted, parts, _merged, GROUPS, group_of)
         stage.advance(forest.n_nodes)
     with stages.stage("decomposition", n_symbols) as stage:
-        directions = executor.map(_decomposed_group, counts, config, seed)
+        directions = executor.map(_decomposed_group, counts, config, inputs.seed)
         states, values = np.ones(n_symbols, np.int32), [np.empty(0)] * n_symbols
         for facts in executor.gather(executor.map(_facts, directions)):
             for a, (m, sigma) in facts.items():

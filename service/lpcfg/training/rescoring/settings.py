@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from lpcfg.base.errors import TrainingError
+from lpcfg.training.estimators.inputs import check_least
 
 
 @dataclass(frozen=True)
@@ -34,13 +35,8 @@ class RescoringSettings:
     unfamiliar: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        least = {"folds": 2, "bits": 10, "passes": 1, "width": 0, "hidden_passes": 1}
-        for name, smallest in {**least, "dimensions": 1, "vocabulary": 1}.items():
-            if getattr(self, name) < smallest:
-                raise TrainingError(
-                    f"expected `{name}` of at least {smallest} in [rescoring], got "
-                    f"{getattr(self, name)}: raise or omit it"
-                )
+        check_least(self, folds=2, bits=10, passes=1, width=0, hidden_passes=1)
+        check_least(self, dimensions=1, vocabulary=1)
         if not 0 <= self.trust <= 2 or self.bits > 26:
             raise TrainingError(
                 "expected `trust` within [0, 2] and `bits` of at most 26 in [rescoring], got "
