@@ -87,5 +87,5 @@ def _check(name: str, value: object, default: object, limits: Mapping[str, Any])
         expected = _EXPECTED[kind]
     if not right:
         raise InputError(
-            f"expected `{name}` as {expected}, got {value!r}: correct the value", pointer=f"/{name}"
+            f"expected `{name}` as {expected}, got {value!r}: give such a value", pointer=f"/{name}"
         )

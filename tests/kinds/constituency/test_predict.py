@@ -200,6 +200,15 @@ def test_a_sentence_beyond_the_marked_grammar_is_parsed_without_marks() -> None:
     assert [token.tag for token in analysis.tokens] == ["DT", "NN", "."]
 
 
+def test_fragments_are_joined_unless_they_are_not_wanted() -> None:
+    parser = Parser(replace(small_models.spectral(), fallback=None))
+    assert parse(BEYOND_MARKS, parser).status == "partial"
+    failed = parse(BEYOND_MARKS, parser, fragments=False)
+    assert (failed.status, failed.parses) == ("failed", ())
+    assert failed.reason == "no analysis spans all words, and fragments were not asked for"
+    assert parse(SENTENCES[1], parser, fragments=False) == parse(SENTENCES[1], parser)
+
+
 def test_no_other_grammar_is_tried_after_a_full_chart(monkeypatch: pytest.MonkeyPatch) -> None:
     assert parse(BEYOND_MARKS).status == "parsed"
     monkeypatch.setattr(coarse, "FALLBACK_LIMIT", 0)

@@ -25,6 +25,9 @@ class ParseOptions(Options):
         choices=OBJECTIVES,
     )
     rescore: bool = option(True, "let the rescoring layer decide, or the tensors alone")
+    fragments: bool = option(
+        True, "where no analysis spans a sentence, join the likeliest parts of it, or let it fail"
+    )
 
 
 class Asked(TypedDict, total=False):
@@ -33,3 +36,4 @@ class Asked(TypedDict, total=False):
     k: int
     objective: str | None
     rescore: bool
+    fragments: bool

@@ -292,7 +292,7 @@ class Parser:
         """
         stop = stop or Stop()
         for sentence in sentences:
-            found = self._charted(sentence, stop)
+            found = self._charted(sentence, stop, fragments=options.fragments)
             if isinstance(found, _Charted):
                 yield self._analysis(found, options, stop)
             else:
@@ -306,7 +306,7 @@ class Parser:
         """Parse a sentence. Return its analysis, and what makes a table of every label over every
         span; None where no chart spans the words.
         """
-        found = self._charted(sentence, Stop())
+        found = self._charted(sentence, Stop(), fragments=options.fragments)
         if not isinstance(found, _Charted):
             return found, None
         posteriors = found.posteriors(rescore=options.rescore)
@@ -361,8 +361,13 @@ class Parser:
             return model.calibration
         return model.kind_calibrations.get(found.domain, model.rescored_calibration)
 
-    def _charted(self, sentence: Sentence, stop: Stop) -> _Charted | Analysis:
-        """Build the chart of the first grammar that spans the sentence, or glue pieces."""
+    def _charted(
+        self, sentence: Sentence, stop: Stop, *, fragments: bool = True
+    ) -> _Charted | Analysis:
+        """Build the chart of the first grammar that spans the sentence.
+
+        If none does, return an analysis of joined fragments if these are wanted, or a failed one.
+        """
         stop.check()
         if not sentence.tokens:
             return _failed(sentence, "there are no tokens: send at least one word")
@@ -393,7 +398,10 @@ class Parser:
             thresholds, tries = thresholds.wider(found.widened), 1
         if sentence.constraints:
             return _failed(sentence, "no analysis has all constituents asked for: ask for fewer")
-        return self._glued(sentence, emissions, *unfinished)
+        if not fragments:
+            reason = "no analysis spans all words, and fragments were not asked for"
+            return _failed(sentence, reason)
+        return self._joined_fragments(sentence, emissions, *unfinished)
 
     @staticmethod
     def _forms(sentence: Sentence) -> Sequence[str]:
@@ -521,7 +529,7 @@ class Parser:
             return TreeProbability(log, sign, log_sentence, None, reason)
         return TreeProbability(log, sign, log_sentence, min(share, 0.0), None)
 
-    def _glued(
+    def _joined_fragments(
         self,
         sentence: Sentence,
         emissions: Emissions,
