@@ -91,7 +91,7 @@ def test_sentences_are_given_as_strings_tokens_or_dicts(process: Process) -> Non
 
 def test_a_problem_is_an_error_that_says_what_the_service_said(process: Process) -> None:
     with Client(url(process)) as client:
-        expected = "A limit .* is exceeded: expected at most 50 trees .* k = 99.* \\(at /k\\)"
+        expected = "A limit .* is exceeded: expected `k` of at most 50, got 99.* \\(at /k\\)"
         with pytest.raises(ServiceError, match=expected) as error:
             client.parse("The dog.", k=99)
         assert error.value.problem is not None

@@ -27,7 +27,7 @@ from lpcfg.serve.http.context import Context
 from lpcfg.serve.http.keys import Key
 from lpcfg.serve.jobs import ATTEMPTS, LINES, Job, Jobs, Progress
 from lpcfg.serve.routes.lines import AHEAD, Lines, checked
-from lpcfg.serve.routes.tasks import Asked
+from lpcfg.serve.routes.tasks import Asked, growth
 from lpcfg.serve.scheduling.work import R
 from lpcfg.serve.state import JOBS, Service
 
@@ -164,7 +164,7 @@ class Runner:
         """Answer the lines that have no answer yet, piece by piece."""
         progress = await asyncio.to_thread(_resume, answers, job, given)
         longest = self._service.settings.max_body_bytes
-        most = _PIECE_BYTES // (job.facts.options.get("k") or 1)
+        most = _PIECE_BYTES // growth(lines.asked.options)
         number, died, begun = progress.answered + 1, job.attempts(), False
         try:
             while piece := await asyncio.to_thread(read_piece, given, number, longest, most):

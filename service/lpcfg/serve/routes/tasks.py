@@ -1,5 +1,6 @@
 """Answer single sentences by a model of any kind: as tasks for the workers, or from the cache."""
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
@@ -142,14 +143,23 @@ def located(pointer: str) -> Iterator[None]:
 
 def check_bounds(options: Options, settings: Settings) -> None:
     """Raise LimitError for an option beyond the setting that bounds it."""
-    for one in fields(options):
-        if (bound := one.metadata["bound"]) is None:
-            continue
-        value, most = getattr(options, one.name), getattr(settings, bound)
+    for name, bound in _bounded(options):
+        value, most = getattr(options, name), getattr(settings, bound)
         if value > most:
             raise LimitError(
-                f"expected `{one.name}` of at most {most}, got {value}: ask for less",
+                f"expected `{name}` of at most {most}, got {value}: ask for less",
                 limit=most,
                 value=value,
-                pointer=f"/{one.name}",
+                pointer=f"/{name}",
             )
+
+
+def growth(options: Options) -> int:
+    """Tell how many times as long an answer may be as with the least of what settings bound."""
+    return math.prod(max(getattr(options, name), 1) for name, _ in _bounded(options))
+
+
+def _bounded(options: Options) -> list[tuple[str, str]]:
+    """List the options that answers grow with, and the settings that bound them."""
+    found = [(one.name, one.metadata["bound"]) for one in fields(options)]
+    return [(name, bound) for name, bound in found if bound is not None]
