@@ -85,6 +85,9 @@ class Tagging(Kind["SequenceTagger", NoOptions, "Tags"]):
     def segmenter(self, predictor: "SequenceTagger") -> "Segmenter":
         return predictor.segmenter
 
+    def facts(self, predictor: "SequenceTagger") -> Json:
+        return {"tags": sorted(predictor.tags)}
+
     def tags(self, predictor: "SequenceTagger") -> Collection[str]:
         return predictor.tags
 

@@ -21,7 +21,8 @@ export class Models {
 
   /** Ask which models there are, and let the reader choose if there are several. */
   async load(service) {
-    this.all = await service.models().catch(() => []); // it is only a choice of more
+    const served = await service.models().catch(() => []); // it is only a choice of more
+    this.all = served.filter(({ kind }) => kind === "constituency");
     byId("model").replaceChildren(...this.all.map(({ name, version, default: isDefault }) =>
       html("option", { value: isDefault ? "" : name }, `${name}@${version}`)));
     byId("model").value = this.#store.now.model;
