@@ -145,7 +145,7 @@ def test_rescoring_can_be_left_out_where_a_model_has_it(reader: Reader) -> None:
     page = reader.open("It rained.")
     known = page.request.get(f"{reader.origin}/v1/models").json()["models"]
     page.locator("summary", has_text="Options").click()
-    if not any(one["rescoring"] for one in known):
+    if not any(one.get("rescoring") for one in known):
         expect(page.locator("#rescore")).to_be_hidden()
         changed = [{**one, "rescoring": True} for one in known]
         page.route("**/v1/models", lambda route: route.fulfill(json={"models": changed}))
