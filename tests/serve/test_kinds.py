@@ -120,6 +120,7 @@ def test_all_kinds_are_described(toy: TestClient) -> None:
         ("en-dep", "dependencies", True),
         ("tags", "tags", True),
     ]
+    assert "NN" in listed[3]["tags"]
     assert toy.get("/v1/models/length").json()["facts"] == {"kind": "length"}
     api = toy.get("/openapi.json").json()
     unit = api["components"]["schemas"]["LengthRequest"]["properties"]["unit"]

@@ -6,6 +6,7 @@ the limit of an answer, and the cache keeps them. A value with such parts is a d
 """
 
 import json
+from collections.abc import Iterable
 from typing import Any
 
 import pydantic_core
@@ -33,6 +34,11 @@ def encoded(value: Any) -> Encoded:
     if b"NaN" in made or b"Infinity" in made:  # a word, or such a number
         json.dumps(value, allow_nan=False)
     return Encoded(made)
+
+
+def encoded_lines(values: Iterable[Any]) -> bytes:
+    """Encode each value as a line."""
+    return b"".join(b"%b\n" % encoded(one) for one in values)
 
 
 def _has_encoded(value: Any) -> bool:

@@ -11,7 +11,7 @@ from starlette.responses import Response
 from lpcfg.kinds.registry import AnyKind, all_kinds
 from lpcfg.protocol.options import members_of
 from lpcfg.protocol.schemas import Answers, SentencesRequest
-from lpcfg.serve.http.encoder import encoded
+from lpcfg.serve.http.encoder import encoded, encoded_lines
 from lpcfg.serve.http.keys import BEARER
 from lpcfg.serve.http.problems import documented
 from lpcfg.serve.http.requests import GuardedRoute
@@ -115,6 +115,6 @@ def _response(asked: Asked, answers: list[Answer]) -> Response:
     if asked.form is Form.CONLLU:
         return Response(b"".join(parts), media_type=f"{asked.form.value}; charset=utf-8")
     if asked.form is Form.LINES:
-        return Response(b"".join(b"%b\n" % one for one in parts), media_type=asked.form.value)
+        return Response(encoded_lines(parts), media_type=asked.form.value)
     told = {"model": version_of(asked.model), "sentences": parts}
     return Response(encoded(told), media_type=asked.form.value)

@@ -10,7 +10,7 @@ from pydantic import TypeAdapter, ValidationError
 from lpcfg.base.errors import InputError, LimitError, LpcfgError
 from lpcfg.protocol.schemas import Problem, SentenceInput
 from lpcfg.serve.http.context import Context
-from lpcfg.serve.http.encoder import encoded
+from lpcfg.serve.http.encoder import encoded, encoded_lines
 from lpcfg.serve.http.problems import Refused, json_of, problem_of, problem_of_validation
 from lpcfg.serve.http.requests import check_sentence, decoded, read_json
 from lpcfg.serve.routes import inputs
@@ -46,16 +46,15 @@ class Lines:
         except ValidationError as error:
             faults = [_under_line(dict(one)) for one in error.errors()]
             return self.refused([number], problem_of_validation(faults))
-        return self._written(number, "sentence", sentence)
+        return self._written([number], "sentence", sentence)
 
     def refused(self, numbers: Iterable[int], fault: Problem) -> bytes:
         """Write the answers to lines that all have the same problem."""
-        told = json_of(fault)
-        return b"".join(self._written(number, "problem", told) for number in numbers)
+        return self._written(numbers, "problem", json_of(fault))
 
-    def _written(self, number: int, member: str, value: bytes) -> bytes:
-        told = {"line": number, "model": version_of(self.asked.model), member: value}
-        return encoded(told) + b"\n"
+    def _written(self, numbers: Iterable[int], member: str, value: bytes) -> bytes:
+        model = encoded(version_of(self.asked.model))
+        return encoded_lines({"line": one, "model": model, member: value} for one in numbers)
 
     async def _sentence(self, line: bytes | LpcfgError) -> bytes:
         if isinstance(line, LpcfgError):
