@@ -40,7 +40,7 @@ from lpcfg.kinds.constituency.answer import analysis_json, marginals_json, tree_
 from lpcfg.kinds.constituency.model import from_bundle, to_bundle
 from lpcfg.kinds.constituency.options import ParseOptions
 from lpcfg.kinds.constituency.predict import Parser
-from lpcfg.kinds.constituency.surprisal import Usual
+from lpcfg.kinds.constituency.surprisal import SurprisalQuantiles
 from lpcfg.kinds.dependencies import model as dependency_models
 from lpcfg.kinds.dependencies.answer import parsed_json
 from lpcfg.kinds.dependencies.predict import DependencyParser
@@ -77,7 +77,7 @@ def bundles() -> dict[str, Bundle]:
         model,
         weights=(0.5, 1.0),
         calibration=line,
-        usual=Usual((5, 9), ((-1.0, 0.0, 2.0), (-2.0, 0.5, 3.0))),
+        surprisal=SurprisalQuantiles((5, 9), ((-1.0, 0.0, 2.0), (-2.0, 0.5, 3.0))),
         tagger=replace(model.tagger, classes={"rain": 3, "00": 0}),  # type: ignore[type-var]
         rescoring=replace(layer, frequent=model.lexicon.seen_at_least(FREQUENT)),
         rescored_calibration=line,

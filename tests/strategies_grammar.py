@@ -62,17 +62,17 @@ def random_emissions(rng: Generator, grammar: Grammar, tokens: Sequence[str]) ->
 
 
 def random_lpcfg(
-    rng: Generator, grammar: Grammar, states: Sequence[int], *, sharpness: float = 1.0
+    rng: Generator, grammar: Grammar, states: Sequence[int], *, concentration: float = 1.0
 ) -> Tables:
     """Draw a proper L-PCFG (t, q, π).
 
-    With small `sharpness`, distributions are far from uniform.
+    With small `concentration`, distributions are far from uniform.
     """
     rules, entries = grammar.rules.tolist(), grammar.entries.tolist()
     shapes = [tuple(states[s] for s in rule) for rule in rules]
-    t = [rng.gamma(sharpness, size=shape) for shape in shapes]
-    q = [rng.gamma(sharpness, size=states[a]) for a, _ in entries]
-    pi = [rng.gamma(sharpness, size=m) for m in states]
+    t = [rng.gamma(concentration, size=shape) for shape in shapes]
+    q = [rng.gamma(concentration, size=states[a]) for a, _ in entries]
+    pi = [rng.gamma(concentration, size=m) for m in states]
     for a, m in enumerate(states):
         own_rules = [r for r, rule in enumerate(rules) if rule[0] == a]
         own_words = [e for e, entry in enumerate(entries) if entry[0] == a]

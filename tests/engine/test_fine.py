@@ -288,7 +288,7 @@ def test_long_sentences_neither_underflow_nor_overflow(n: int, scale: float) -> 
     """
     rng = np.random.default_rng(n)
     grammar = random_grammar(rng, 1, 1, 2)
-    true = random_lpcfg(rng, grammar, [3, 2], sharpness=2.0)
+    true = random_lpcfg(rng, grammar, [3, 2], concentration=2.0)
     member = replace(true, parent=true.parent * scale, left=true.left)
     q = np.array([true.dense(r).sum(axis=(1, 2)).mean() for r in range(grammar.n_rules)])
     coarse = coarse_tables(grammar, q, np.array([1.0, 0.0]))
@@ -322,7 +322,7 @@ def against_its_coarse_grammar(n: int) -> Case:
     grammar = Grammar(
         ("S", "A", "B", "X"), 3, np.array([[0, 1, 3], [0, 2, 3], *chains]), ("x",), [[3, 0]]
     )
-    true = random_lpcfg(rng, grammar, [1, 3, 3, 2], sharpness=2.0)
+    true = random_lpcfg(rng, grammar, [1, 3, 3, 2], concentration=2.0)
     tensors = [true.dense(r) for r in range(grammar.n_rules)]
     q = np.array([tensor.sum(axis=(1, 2)).mean() for tensor in tensors])
     parent = grammar.rules[:, 0]

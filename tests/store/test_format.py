@@ -22,7 +22,7 @@ from lpcfg.grammar.tagging import FREQUENT
 from lpcfg.kinds.calibration_map import MonotoneMap
 from lpcfg.kinds.constituency.model import Model, from_bundle, to_bundle
 from lpcfg.kinds.constituency.predict import Parser
-from lpcfg.kinds.constituency.surprisal import Usual
+from lpcfg.kinds.constituency.surprisal import SurprisalQuantiles
 from lpcfg.store.files import Bundle
 from lpcfg.store.versions import load, publish
 from lpcfg.training.config import TrainingConfig, member
@@ -69,11 +69,11 @@ def trained() -> tuple[Model, Mapping[str, Any]]:
     model, report = train(SMALL, config, dev=SMALL)
     line = MonotoneMap.from_lists([[0.0, 1.0], [0.0, 1.0]])
     weights = (1.0,) * len(model.members)
-    usual = Usual((5, 9), ((-1.0, 0.0, 2.0), (-2.0, 0.5, 3.0)))
+    surprisal = SurprisalQuantiles((5, 9), ((-1.0, 0.0, 2.0), (-2.0, 0.5, 3.0)))
     assert model.tagger is not None
     tagger = replace(model.tagger, classes={"rain": 3, "00": 0})
     layer = replace(random_layer(model.grammar), frequent=model.lexicon.seen_at_least(FREQUENT))
-    model = replace(model, calibration=line, weights=weights, usual=usual, tagger=tagger)
+    model = replace(model, calibration=line, weights=weights, surprisal=surprisal, tagger=tagger)
     kinds = {"": line, "letters": MonotoneMap((0.0, 0.5, 1.0), (0.0, 0.25, 1.0))}
     model = replace(model, rescoring=layer, rescored_calibration=line, kind_calibrations=kinds)
     return model, json.loads(json.dumps(report.as_json()))

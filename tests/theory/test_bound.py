@@ -31,7 +31,7 @@ LACKING = Grammar(
 
 def lacking(seed: int) -> Tables:
     rng = np.random.default_rng(seed)
-    return with_roots(random_lpcfg(rng, LACKING, [2, 2, 2, 2], sharpness=3.0), "S")
+    return with_roots(random_lpcfg(rng, LACKING, [2, 2, 2, 2], concentration=3.0), "S")
 
 
 def tree_sums(tables: Tables, size: int) -> list[list[Doubles]]:
@@ -64,7 +64,7 @@ def test_the_ratio_is_that_of_enumerated_trees(seed: int) -> None:
 
 def test_the_ratio_is_at_most_one_over_the_least_rule() -> None:
     for seed in range(5):
-        tables = random_lpcfg(np.random.default_rng(seed), FULL, [2, 2], sharpness=5.0)
+        tables = random_lpcfg(np.random.default_rng(seed), FULL, [2, 2], concentration=5.0)
         least = min(float(tables.dense(r).min()) for r in range(FULL.n_rules))
         assert tree_ratio(tables, 4)[0] <= 1 / least
 

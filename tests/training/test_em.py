@@ -44,7 +44,7 @@ def sampled(seed: int, count: int, max_words: int = 4) -> Examples:
     """Draw trees of a random L-PCFG that lacks some of the possible rules."""
     rng = np.random.default_rng(seed)
     grammar = random_grammar(rng, 2, 2, 5)
-    lpcfg = random_lpcfg(rng, grammar, rng.integers(1, 4, 4).tolist(), sharpness=0.5)
+    lpcfg = random_lpcfg(rng, grammar, rng.integers(1, 4, 4).tolist(), concentration=0.5)
     drawn = list(sample_trees(lpcfg, 20 * count, seed=seed, max_words=max_words))
     words = [tree for tree in drawn if tree.word is not None]
     branching = [tree for tree in drawn if tree.word is None]

@@ -65,7 +65,7 @@ def error(true: Tables, estimate: Tables, words: int) -> float:
 @pytest.mark.parametrize("rules", [1, 2, 3])
 def test_lemma_12_holds_with_the_exponents_of_its_proof(rules: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
-    true = random_lpcfg(rng, FULL, STATES, sharpness=5.0)
+    true = random_lpcfg(rng, FULL, STATES, concentration=5.0)
     estimate = perturbed(rng, true, 1e-3)
     found = error(true, estimate, rules + 1)
     assert 0 < found <= bound(true, estimate, rules, rules + 1)

@@ -87,7 +87,7 @@ def known_lpcfg() -> Tables:
     rules = [(a, d, n), (a, n, d), (b, d, d), (b, n, n), (s, a, a), (s, a, b), (s, b, a), (s, b, b)]
     entries = [(d, 0), (n, 0), (d, 1), (n, 1), (d, 2), (n, 2)]
     grammar = Grammar(names, 3, np.array(rules), ("x", "y", "z"), np.array(entries))
-    lpcfg = random_lpcfg(np.random.default_rng(5), grammar, [2, 2, 1, 2, 2], sharpness=0.5)
+    lpcfg = random_lpcfg(np.random.default_rng(5), grammar, [2, 2, 1, 2, 2], concentration=0.5)
     roots = np.zeros_like(lpcfg.c_one)
     roots[lpcfg.root_offset[s]] = 1.0
     return Tables(

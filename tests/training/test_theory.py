@@ -102,7 +102,7 @@ def with_roots(tables: Tables, *roots: str) -> Tables:
 def one_level(rng: Generator) -> Tables:
     """Build S → A B, with two states below S."""
     grammar, states = finite_grammar([("S", "A", "B")], {"A": 3, "B": 3}, {"A": 2, "B": 2})
-    return with_roots(random_lpcfg(rng, grammar, states, sharpness=0.5), "S")
+    return with_roots(random_lpcfg(rng, grammar, states, concentration=0.5), "S")
 
 
 def two_levels(rng: Generator) -> Tables:
@@ -110,14 +110,14 @@ def two_levels(rng: Generator) -> Tables:
     rules = [("S", "X", "Y"), ("X", "A", "B"), ("Y", "B", "C"), ("Y", "A", "C")]
     states = {"X": 2, "Y": 2, "A": 2, "B": 3, "C": 2}
     grammar, m = finite_grammar(rules, {"A": 3, "B": 4, "C": 3}, states)
-    return with_roots(random_lpcfg(rng, grammar, m, sharpness=0.5), "S")
+    return with_roots(random_lpcfg(rng, grammar, m, concentration=0.5), "S")
 
 
 def many_roots(rng: Generator) -> Tables:
     """Build trees of one, two and three words; X and the preterminal A may be roots."""
     rules = [("S", "X", "A"), ("S", "A", "X"), ("X", "A", "B")]
     grammar, m = finite_grammar(rules, {"A": 3, "B": 3}, {"X": 2, "A": 2, "B": 2})
-    return with_roots(random_lpcfg(rng, grammar, m, sharpness=0.5), "S", "X", "A")
+    return with_roots(random_lpcfg(rng, grammar, m, concentration=0.5), "S", "X", "A")
 
 
 def nearly_singular(rng: Generator) -> Tables:
@@ -140,7 +140,7 @@ def two_sizes(rng: Generator) -> Tables:
     """Build trees of three or four words, by the rule of X."""
     rules = [("S", "X", "B"), ("X", "A", "B"), ("X", "Y", "B"), ("Y", "A", "B")]
     grammar, m = finite_grammar(rules, {"A": 3, "B": 3}, {"X": 2, "Y": 2, "A": 2, "B": 2})
-    return with_roots(random_lpcfg(rng, grammar, m, sharpness=0.5), "S")
+    return with_roots(random_lpcfg(rng, grammar, m, concentration=0.5), "S")
 
 
 KNOWN: dict[str, tuple[Callable[[Generator], Tables], int]] = {
@@ -214,7 +214,7 @@ def test_theorem_6_exact_moments_by_linear_algebra_give_back_trees_and_spans(see
         ("x", "y", "z"),
         [(2, 0), (3, 0), (2, 1), (3, 1), (2, 2), (3, 2)],
     )
-    lpcfg = random_lpcfg(rng, grammar, [2, 3, 2, 2], sharpness=0.5)
+    lpcfg = random_lpcfg(rng, grammar, [2, 3, 2, 2], concentration=0.5)
     lpcfg = with_roots(lpcfg, "S", "X")
     learned = observable_form(grammar, exact_moments(lpcfg, rng), lpcfg.states)
     for tree, p in enumerate_trees(lpcfg, max_words=4):

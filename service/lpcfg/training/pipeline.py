@@ -370,12 +370,12 @@ def _calibrated(
         facts["rescored_maps_of_kinds"] = {
             domain or "none": checked.as_dict() for domain, checked in maps.domains.items()
         }
-    return replace(model, usual=maps.usual), facts
+    return replace(model, surprisal=maps.surprisal), facts
 
 
 def _calibration_of(model: Model) -> dict[str, Any]:
     """Return what a model has learned from trees that it had not seen, by its fields."""
-    names = ("weights", "calibration", "rescored_calibration", "kind_calibrations", "usual")
+    names = ("weights", "calibration", "rescored_calibration", "kind_calibrations", "surprisal")
     return {name: getattr(model, name) for name in names}
 
 

@@ -45,9 +45,9 @@ def test_an_evaluation_parses_each_sentence_once(monkeypatch: pytest.MonkeyPatch
     seen: Counter[Sentence] = Counter()
     charted = Parser._charted
 
-    def counting(self: Parser, sentence: Sentence, *rest: Any) -> Any:
+    def counting(self: Parser, sentence: Sentence, *rest: Any, **options: Any) -> Any:
         seen[sentence] += 1
-        return charted(self, sentence, *rest)
+        return charted(self, sentence, *rest, **options)
 
     monkeypatch.setattr(Parser, "_charted", counting)
     evaluate_parser(small_models.parser(), gold)

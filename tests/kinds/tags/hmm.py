@@ -66,13 +66,13 @@ class Hmm:
             at = rng.choice(len(row), p=row / row.sum())
 
 
-def random_hmm(rng: Generator, states: Sequence[int], *, sharpness: float = 1.0) -> Hmm:
+def random_hmm(rng: Generator, states: Sequence[int], *, concentration: float = 1.0) -> Hmm:
     """Draw an HMM whose tags have so many states."""
     n = sum(states)
-    rows = [rng.gamma(sharpness, size=(m, n)) for m in states]
+    rows = [rng.gamma(concentration, size=(m, n)) for m in states]
     rows = [row / row.sum(axis=1, keepdims=True) for row in rows]
-    start = rng.gamma(sharpness, size=n)
-    emit = [rng.gamma(sharpness, size=(m, len(WORDS))) for m in states]
+    start = rng.gamma(concentration, size=n)
+    emit = [rng.gamma(concentration, size=(m, len(WORDS))) for m in states]
     cuts = np.cumsum(states)[:-1]
     return Hmm(
         tags=tuple("ABCDE"[: len(states)]),

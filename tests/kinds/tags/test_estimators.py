@@ -21,7 +21,7 @@ from tests.training.test_theory import exact_moments
 
 def sampled(seed: int, count: int, states: Sequence[int] = (2, 2)) -> list[Tagged]:
     rng = np.random.default_rng(seed)
-    hmm = random_hmm(rng, states, sharpness=0.3)
+    hmm = random_hmm(rng, states, concentration=0.3)
     return [hmm.draw(rng) for _ in range(count)]
 
 
@@ -29,7 +29,7 @@ def sampled(seed: int, count: int, states: Sequence[int] = (2, 2)) -> list[Tagge
 def test_exact_moments_give_back_every_probability(seed: int) -> None:
     """Theorem 6, to its tolerance of 1e-8; the C that come back do not hold h = h' fast."""
     rng = np.random.default_rng(seed)
-    hmm = random_hmm(rng, [2, 3], sharpness=0.5)
+    hmm = random_hmm(rng, [2, 3], concentration=0.5)
     lpcfg = tables_of(hmm)
     learned = observable_form(lpcfg.grammar, exact_moments(lpcfg, rng), lpcfg.states)
     for words in product(WORDS[:3], repeat=3):

@@ -56,8 +56,8 @@ class Examined:
     partial: int
     negative: int
     clipped_mass: float
-    surprises: tuple[tuple[int, float], ...] = ()
-    """Words and surprise of each sentence that has a probability: see `surprisal`."""
+    surprisals: tuple[tuple[int, float], ...] = ()
+    """Words and surprisal of each sentence that has a probability: see `surprisal`."""
 
     @classmethod
     def joined(cls, parts: Sequence["Examined"]) -> "Examined":
@@ -72,7 +72,7 @@ class Examined:
             partial=sum(part.partial for part in parts),
             negative=sum(part.negative for part in parts),
             clipped_mass=sum(part.clipped_mass for part in parts),
-            surprises=tuple(one for part in parts for one in part.surprises),
+            surprisals=tuple(one for part in parts for one in part.surprisals),
         )
 
     @property
@@ -206,7 +206,7 @@ def _examined_tree(parser: Parser, tags: Tags, options: ParseOptions, gold: Tree
         partial=int(analysis.status == "partial"),
         negative=int(analysis.negative),
         clipped_mass=analysis.clipped_mass,
-        surprises=() if log is None else ((words, parser.surprise(sentence, log)),),
+        surprisals=() if log is None else ((words, parser.surprisal(sentence, log)),),
     )
 
 

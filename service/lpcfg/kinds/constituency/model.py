@@ -22,7 +22,7 @@ from lpcfg.kinds.calibration_map import MonotoneMap
 from lpcfg.kinds.constituency.checks import check
 from lpcfg.kinds.constituency.layer import layer_of, layer_parts
 from lpcfg.kinds.constituency.members import StoredMember, StoredMembers, member_arrays
-from lpcfg.kinds.constituency.surprisal import Usual
+from lpcfg.kinds.constituency.surprisal import SurprisalQuantiles
 from lpcfg.store.files import GRAMMAR, TENSORS, Bundle
 from lpcfg.store.parts import Parts
 from lpcfg.store.versions import Stored
@@ -60,7 +60,7 @@ class Model:
     members: Sequence[Tables] = ()
     fallback: Fallback | None = None
     calibration: MonotoneMap | None = None
-    usual: Usual | None = None
+    surprisal: SurprisalQuantiles | None = None
     horizontal: int = 0
     tagger: TagModel | None = None
     weights: tuple[float, ...] = ()
@@ -147,8 +147,8 @@ def to_bundle(
         tensors.update(_coarse_arrays("fallback.", other.coarse, other.context))
     if model.calibration is not None:
         described["calibration"] = model.calibration.as_lists()
-    if model.usual is not None:
-        described["usual"] = model.usual.as_json()
+    if model.surprisal is not None:
+        described["usual"] = model.surprisal.as_json()
     if model.rescoring is not None:
         arrays, of_layer = layer_parts(model.rescoring)
         tensors.update(arrays)
@@ -217,7 +217,9 @@ def _model(described: dict[str, Any], tensors: Arrays) -> Model:
         else (),
         fallback=fallback,
         calibration=_map(described.get("calibration")),
-        usual=Usual.from_json(described["usual"]) if "usual" in described else None,
+        surprisal=SurprisalQuantiles.from_json(described["usual"])
+        if "usual" in described
+        else None,
         horizontal=described["horizontal"],
         tagger=_tagger(described, lexicon, tensors) if "tagger" in described else None,
         weights=tuple(described.get("weights", ())),

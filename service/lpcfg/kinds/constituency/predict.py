@@ -420,17 +420,17 @@ class Parser:
         return self._emit(self._forms(sentence), sentence.tags)
 
     def _unusual(self, forms: Sequence[str], log_probability: float) -> float | None:
-        if self.model.usual is None:
+        if self.model.surprisal is None:
             return None
-        return self.model.usual.percentile(len(forms), self._surprise(forms, log_probability))
+        return self.model.surprisal.percentile(len(forms), self._surprisal(forms, log_probability))
 
-    def surprise(self, sentence: Sentence, log_probability: float) -> float:
+    def surprisal(self, sentence: Sentence, log_probability: float) -> float:
         """Compute how much a sentence with this log p(sentence) surprises the model: see
         lpcfg.kinds.constituency.surprisal.
         """
-        return self._surprise(self._forms(sentence), log_probability)
+        return self._surprisal(self._forms(sentence), log_probability)
 
-    def _surprise(self, forms: Sequence[str], log_probability: float) -> float:
+    def _surprisal(self, forms: Sequence[str], log_probability: float) -> float:
         return (self.model.lexicon.log_frequency(forms) - 2 * log_probability) / len(forms)
 
     def marginals(

@@ -1,6 +1,6 @@
-"""Tell how unusual a sentence is: its surprise among training sentences of about its length.
+"""Tell how unusual a sentence is: its surprisal among training sentences of about its length.
 
-The surprise of a sentence x of n words is
+The surprisal of a sentence x of n words is
 
     (log q(x) − 2 log p(x)) / n
 
@@ -28,8 +28,8 @@ STEPS = 40
 
 
 @dataclass(frozen=True, slots=True)
-class Usual:
-    """Quantiles of surprise by length of sentence.
+class SurprisalQuantiles:
+    """Quantiles of surprisal by length of sentence.
 
     Group g is of sentences of at most longest[g] words, and more than those of the group before;
     the last is of all longer ones as well. Its quantiles are quantiles[g], from 0 to 100 % in equal
@@ -51,24 +51,24 @@ class Usual:
             and rising
         ):
             raise GrammarError(
-                "expected quantiles of surprise that never decrease, for lengths that increase, "
+                "expected quantiles of surprisal that never decrease, for lengths that increase, "
                 f"got {len(self.quantiles)} rows for lengths {list(self.longest)}: train again"
             )
 
-    def percentile(self, words: int, surprise: float) -> float:
-        """Compute the percentage of training sentences of about this length that surprise less."""
+    def percentile(self, words: int, surprisal: float) -> float:
+        """Compute the percentage of training sentences of about this length with less surprisal."""
         row = self.quantiles[min(bisect_left(self.longest, words), len(self.longest) - 1)]
         # Equal quantiles would leave it open which percentile is meant: the highest one is.
-        at = bisect_right(row, surprise)
+        at = bisect_right(row, surprisal)
         if at in (0, len(row)):
             return 100.0 * (at > 0)
         below, above = row[at - 1], row[at]
-        return 100 * (at - 1 + (surprise - below) / (above - below)) / (len(row) - 1)
+        return 100 * (at - 1 + (surprisal - below) / (above - below)) / (len(row) - 1)
 
     @classmethod
-    def fitted(cls, words: Sequence[int], surprises: npt.ArrayLike) -> "Usual | None":
+    def fitted(cls, words: Sequence[int], surprisals: npt.ArrayLike) -> "SurprisalQuantiles | None":
         """Compute the quantiles of sentences of these lengths; None if there are too few."""
-        length, surprise = np.asarray(words), np.asarray(surprises, np.float64)
+        length, surprisal = np.asarray(words), np.asarray(surprisals, np.float64)
         if len(length) < GROUP:
             return None
         sizes = np.bincount(length)
@@ -82,7 +82,7 @@ class Usual:
         bounds[-1] = len(sizes) - 1  # what is left over joins the last group
         shares = np.linspace(0, 1, STEPS + 1)
         group = np.searchsorted(bounds, length)
-        rows = (np.quantile(surprise[group == g], shares) for g in range(len(bounds)))
+        rows = (np.quantile(surprisal[group == g], shares) for g in range(len(bounds)))
         return cls(tuple(bounds), tuple(tuple(row.tolist()) for row in rows))
 
     def as_json(self) -> dict[str, object]:
@@ -90,7 +90,7 @@ class Usual:
         return {"longest": list(self.longest), "quantiles": [list(row) for row in self.quantiles]}
 
     @classmethod
-    def from_json(cls, content: dict[str, list[list[float]]]) -> "Usual":
+    def from_json(cls, content: dict[str, list[list[float]]]) -> "SurprisalQuantiles":
         """Build the quantiles from what `as_json` returned."""
         longest = tuple(int(n) for n in np.asarray(content["longest"]).tolist())
         return cls(longest, tuple(tuple(row) for row in content["quantiles"]))

@@ -33,7 +33,7 @@ def publish(
         "licence": licence,
         "config": asdict(config),
         "learned_from": asdict(report),
-        "sharpness": model.sharpness,
+        "sharpness": model.inverse_temperature,
         "dev": {file: one.as_json() for file, one in measured.items()},
     }
     if model.spectral is not None:

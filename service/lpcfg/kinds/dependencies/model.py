@@ -26,14 +26,14 @@ KIND = "dependencies"
 class DependencyModel:
     """Networks whose scores are averaged, over the same inputs and the same classes.
 
-    Scores of arcs are multiplied by `sharpness` before they become probabilities.
+    Scores of arcs are multiplied by `inverse_temperature` before they become probabilities.
     """
 
     inputs: Inputs
     relations: tuple[str, ...]
     tags: tuple[str, ...]
     members: tuple[Parameters, ...]
-    sharpness: float = 1.0
+    inverse_temperature: float = 1.0
     spectral: "SpectralTrees | None" = None
 
 
@@ -73,7 +73,7 @@ def to_bundle(model: DependencyModel, *, facts: Mapping[str, object], card: str)
         "tags": list(model.tags),
         "members": len(model.members),
         "step": model.inputs.step,
-        "sharpness": model.sharpness,
+        "sharpness": model.inverse_temperature,
         **spectral,
     }
     return Bundle(tensors, described, {"kind": KIND, **facts}, card)

@@ -227,7 +227,7 @@ class DependencyParser:
             score = np.mean([arc_scores(one, first, length) for one in parts], axis=0)
             words = slice(first, first + length)
             of_members = [(p, states[first - 1 : words.stop]) for p, _, states in computed]
-            yield _Computed(score * self.model.sharpness, tags[words], of_members)
+            yield _Computed(score * self.model.inverse_temperature, tags[words], of_members)
 
     def _read_out(self, sentence: Sentence, found: "_Computed") -> ParsedArcs:
         words = tuple(sentence.tokens)

@@ -24,7 +24,7 @@ from lpcfg.words.eigenwords import Eigenwords
 Progress = Callable[[str, int, int], None]
 HELD_OUT = 25
 """Of so many sentences one, from the end, tells how sharp probabilities should be."""
-SHARPNESS: tuple[float, ...] = tuple(k / 20 for k in range(10, 25))
+INVERSE_TEMPERATURES: tuple[float, ...] = tuple(k / 20 for k in range(10, 25))
 SPECTRAL_STATES = 10
 """k of Algorithm 1, the paper's."""
 SPECTRAL_LEAST = 5
@@ -95,7 +95,9 @@ def train(
     members = _members(model, learned, config, on_progress)
     model = replace(model, members=members)
     clock.mark("network")
-    model = replace(model, sharpness=_sharpness(model, held_out), spectral=_spectral(gold))
+    model = replace(
+        model, inverse_temperature=_sharpness(model, held_out), spectral=_spectral(gold)
+    )
     clock.mark("sharpness and Algorithm 1")
     report = Report(
         len(gold),
@@ -157,14 +159,16 @@ def _sharpness(model: DependencyModel, held_out: Sequence[Arcs]) -> float:
         return 1.0
     scores = DependencyParser(model).arc_scores([arcs.words for arcs in held_out])
 
-    def likelihood(sharpness: float) -> float:
+    def likelihood(inverse_temperature: float) -> float:
         total = 0.0
         for score, arcs in zip(scores, held_out, strict=True):
             gold = score[list(arcs.heads), np.arange(1, len(arcs.words) + 1)].sum()
-            total += sharpness * float(gold) - float(eisner.inside(sharpness * score)[2])
+            total += inverse_temperature * float(gold) - float(
+                eisner.inside(inverse_temperature * score)[2]
+            )
         return total
 
-    return max(SHARPNESS, key=likelihood)
+    return max(INVERSE_TEMPERATURES, key=likelihood)
 
 
 def _spectral(gold: Sequence[Arcs]) -> SpectralTrees | None:

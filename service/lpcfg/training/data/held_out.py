@@ -15,7 +15,7 @@ from lpcfg.kinds.calibration_map import MonotoneMap
 from lpcfg.kinds.constituency.evaluate import SERVED, Examined, examine
 from lpcfg.kinds.constituency.model import Model
 from lpcfg.kinds.constituency.predict import Parser
-from lpcfg.kinds.constituency.surprisal import Usual
+from lpcfg.kinds.constituency.surprisal import SurprisalQuantiles
 from lpcfg.training.data.treebank import Forest, part_of, strees_of
 from lpcfg.training.stages import Stage, Stages
 from lpcfg.trees.binarize import restore
@@ -50,7 +50,7 @@ class Maps(NamedTuple):
     common: CheckedMap
     domains: Mapping[str, CheckedMap]
     raw: Calibration
-    usual: Usual | None
+    surprisal: SurprisalQuantiles | None
     """The surprisal of the trees' sentences, by length."""
 
     @property
@@ -123,8 +123,10 @@ class HeldOut:
         }
         examined = Examined.joined([first.examined, second.examined])
         sentences = (*first.surprisals, *second.surprisals)
-        usual = Usual.fitted([words for words, _ in sentences], [each for _, each in sentences])
-        return Maps(common, domains, examined.raw_calibration, usual)
+        quantiles = SurprisalQuantiles.fitted(
+            [words for words, _ in sentences], [each for _, each in sentences]
+        )
+        return Maps(common, domains, examined.raw_calibration, quantiles)
 
     def _half(
         self, parsers: Sequence[Parser], trees: Sequence[Sequence[Tree]], stage: Stage
@@ -135,7 +137,7 @@ class HeldOut:
         )
         examined = Examined.joined([known, *others])
         is_other = np.arange(len(examined.raw)) >= len(known.raw)
-        return _Half(examined, is_other, known.surprises)
+        return _Half(examined, is_other, known.surprisals)
 
     def _examined(self, parser: Parser, trees: Sequence[Tree], stage: Stage) -> Examined:
         before = stage.items
