@@ -21,9 +21,7 @@ import typer
 
 from lpcfg.cli import app, main
 from lpcfg.cli.lm import Estimator as LmEstimator
-from lpcfg.cli.options import Objective
 from lpcfg.cli.train import Estimator
-from lpcfg.engine.objectives import OBJECTIVES
 from lpcfg.kinds.tags.kind import TaggerTraining
 from lpcfg.lm import estimate as lm
 from lpcfg.store.files import Bundle
@@ -156,8 +154,18 @@ def test_no_arguments_show_the_help_and_are_wrong_usage(
         ),
         (
             ["parse", "m", "--output", "svg", "--json"],
-            "Invalid value for --json: --output svg says otherwise: omit one "
+            "Invalid value for --json: --output svg prints no JSON: leave one of both out "
             "(see `lpcfg parse --help`)",
+        ),
+        (
+            ["parse", "m", "--jobs", "2"],
+            "Invalid value for --jobs: only collections are shared out among workers: add --out "
+            "DIR (see `lpcfg parse --help`)",
+        ),
+        (
+            ["models", "show", "m", "--card", "--json"],
+            "Invalid value for --json: --card prints Markdown: leave one of both out "
+            "(see `lpcfg models show --help`)",
         ),
         (
             ["models", "list", "--store", ""],
@@ -206,6 +214,7 @@ def test_a_failure_is_one_line_and_exit_code_1(store: str) -> None:
         (["models", "show", "en@1"], "en@1\n"),
         (["models", "verify", "en-dep"], "manifest.json"),
         (["dep", "parse", "en-dep"], "# text = The cat sat.\n"),
+        (["parse", "en-dep"], "# text = The cat sat.\n"),
         (["train", str(SMALL), "--base", "en", "--name", "ours"], "ours@1"),
         (["serve", "--check"], "en@2  "),
     ],
@@ -542,10 +551,6 @@ def test_compare_says_when_trees_have_no_words(
     file.write_text("(S (-NONE- *))\n", encoding="utf-8")
     assert main(["compare", "small", "small", str(file), "--store", small_store]) == 1
     assert f"expected trees with words in {file}, got none" in capsys.readouterr().err
-
-
-def test_the_option_lists_every_objective() -> None:
-    assert tuple(Objective) == OBJECTIVES
 
 
 def test_evaluate_says_when_trees_have_no_words(

@@ -170,3 +170,52 @@ def test_evaluation_without_gold_data_is_wrong_usage(
     code, _, err = run(capsys, *command.split(), "en-dep", "--store", MODELS)
     assert code == 2
     assert "Invalid value for FILE: name at least one (see" in err
+
+
+# Answers ------------------------------------------------------------------------------------------
+
+
+def test_a_registered_kind_answers_text(length: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model = toy_kind.publish_length(length / "store")
+    text, where = length / "text.txt", ("--store", length / "store")
+    text.write_text("Cats sleep. The dog barked.", encoding="utf-8")
+    for group in (["length", "parse"], ["parse"]):
+        assert run(capsys, *group, model, text, *where) == (0, "3\n4\n", "")
+        _, out, _ = run(capsys, *group, model, text, "--unit", "letters", "--json", *where)
+        assert [json.loads(line)["number"] for line in out.splitlines()] == [10, 13]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (("en-dep", "--k", "2"), "a dependency model has no option --k: leave it out"),
+        (("en-dep", "--output", "svg"), "a dependency model prints no svg: choose conllu or json"),
+        (("en-dep", "--json", "--marginals"), "a dependency model has none: leave it out"),
+        (("en-dep", "--out", "out", "--rescore"), "a dependency model has no option --rescore"),
+        (("en", "--out", "out", "--k", "2"), "files hold one tree a sentence: omit --k"),
+        (("en", "--output", "tagged"), "a constituency model prints no tagged: choose ptb or "),
+    ],
+)
+def test_what_a_kind_cannot_do_is_wrong_usage(
+    arguments: tuple[str, ...],
+    problem: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    code, out, err = run(capsys, "parse", *arguments, "--store", MODELS)
+    assert (code, out) == (2, "")
+    assert problem in err
+    assert not list(tmp_path.iterdir())
+
+
+def test_tags_for_a_model_that_takes_none_are_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = tmp_path / "tagged.txt"
+    text.write_text("The/DT cat/NN\n", encoding="utf-8")
+    command = ("parse", "en-dep", text, "--input", "tagged", "--store", MODELS)
+    code, out, err = run(capsys, *command)
+    assert (code, out) == (1, "")
+    assert "expected tokens without tags, got some" in err

@@ -50,7 +50,7 @@ def test_tokens_become_json_with_probabilities(
     assert [token["probability"] for token in tagged["tokens"]] == list(found.probabilities)
     assert tagged["log_probability"] == found.log_probability
     assert (failed["status"], failed["tokens"]) == ("failed", [])
-    assert "sentence 2: failed" in err
+    assert err == f"lpcfg: sentence 2 of {tokens}: failed: the sentence has no words\n"
 
 
 def test_evaluation_prints_shares_or_json(store: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -98,4 +98,4 @@ def test_a_model_of_constituents_is_refused(capsys: pytest.CaptureFixture[str]) 
     store = str(Path(__file__).resolve().parents[2] / "model_store")
     code, _, err = run(capsys, "apply", "en", "--store", store)
     assert code == 1
-    assert "expected a model of kind `tags`" in err
+    assert "expected a tagging model, got en, a constituency model" in err

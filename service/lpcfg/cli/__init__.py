@@ -27,7 +27,6 @@ from lpcfg.cli import (
     sample,
     serve,
     similarity,
-    tag,
     train,
     tree_probability,
     treebank,
@@ -56,7 +55,7 @@ def commands() -> typer.Typer:
         (train.train, "train trees.mrg --name mine --dev dev.mrg"),
         (evaluate.command(*kinds), "evaluate en test.mrg --tags gold"),
         (compare.command(*kinds), "compare en mine test.mrg"),
-        (parse.parse, "parse en --output json < text.txt"),
+        (parse.command(*kinds), "parse en --output json < text.txt"),
         (tree_probability.tree_probability, "tree-probability en trees.mrg --json"),
         (report.command(*kinds), "report en --output en.html"),
         (serve.serve, "serve --model en --port 8000"),
@@ -69,7 +68,6 @@ def commands() -> typer.Typer:
     groups = {"models": models.app, "treebank": treebank.app, "lm": lm.app}
     groups |= {name: group_of(kind) for kind in kinds if (name := name_of(kind))}
     groups["dep"].add_typer(dep.app)  # what trees of arcs alone have
-    groups["tag"].add_typer(tag.app)
     for name, group in {**groups, "words": words.app, "similarity": similarity.app}.items():
         made.add_typer(group, name=name)
     return made

@@ -1,17 +1,13 @@
 """`lpcfg dep`: learn, parse, weigh and evaluate dependency trees."""
 
 from collections.abc import Iterator
-from enum import StrEnum
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from lpcfg.api.stores import chosen_store
 from lpcfg.cli.options import Json, Model, Store
-from lpcfg.cli.sentences import sentences
 from lpcfg.cli.terminal import note, result, result_json
-from lpcfg.predict.forms import Form
 
 if TYPE_CHECKING:
     from lpcfg.kinds.dependencies.conllu import Sentence
@@ -31,65 +27,6 @@ Expansions = Annotated[
         metavar="TREES", help="Files and folders of brackets, also .gz; `-` is standard input."
     ),
 ]
-
-
-class Input(StrEnum):
-    """The forms in which sentences are given."""
-
-    TEXT = "text"
-    TOKENS = "tokens"
-    CONLLU = "conllu"
-
-
-class Output(StrEnum):
-    """The forms in which trees are printed."""
-
-    CONLLU = "conllu"
-    JSON = "json"
-
-
-@app.command(epilog="Example: echo 'The dog barked.' | lpcfg dep parse en-dep --output json")
-def parse(
-    model: Model,
-    file: Annotated[
-        Path | None,
-        typer.Argument(metavar="FILE", help="File to read, also .gz; by default standard input."),
-    ] = None,
-    form: Annotated[
-        Input,
-        typer.Option("--input", help="Raw text; a sentence of tokens a line; or CoNLL-U."),
-    ] = Input.TEXT,
-    output: Annotated[Output, typer.Option(help="CoNLL-U, or a JSON object a line.")] = (
-        Output.CONLLU
-    ),
-    store: Store = None,
-    json: Json = False,
-) -> None:
-    """Print the dependency tree of every sentence, in order.
-
-    CoNLL-U that is given keeps its comments and rows; heads, relations and tags are the model's.
-    """
-    from lpcfg.kinds.dependencies import conllu
-    from lpcfg.kinds.dependencies.answer import parsed_json
-
-    parser = _parser(model, store)
-    if form is Input.CONLLU:
-        for sentence in conllu.read(str(file) if file else "-"):
-            [found] = parser.parse([[row[conllu.FORM] for row in sentence.words]])
-            if json or output is Output.JSON:
-                result_json(parsed_json(found))
-            else:
-                _print(sentence.with_arcs(found.arcs))
-        return
-    for read in sentences([str(file)] if file else [], Form(form.value)):
-        given = read.sentence
-        if not given.tokens:
-            note(f"sentence {read.number}: failed: it has no words")
-        [answer] = parser.predict([given])
-        if json or output is Output.JSON:
-            result_json(parsed_json(answer))
-        elif given.tokens:
-            _print(answer.conllu())
 
 
 @app.command(

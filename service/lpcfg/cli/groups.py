@@ -6,7 +6,7 @@ import typer
 
 from lpcfg.api.stores import chosen
 from lpcfg.base.options import Options
-from lpcfg.cli import evaluate
+from lpcfg.cli import evaluate, parse
 from lpcfg.cli.options import (
     Command,
     Dev,
@@ -39,6 +39,8 @@ def group_of(kind: AnyKind) -> typer.Typer:
     if kind.training is not None:
         example = f"Example: lpcfg {name} train FILE --name mine --dev OTHER"
         group.command("train", epilog=example)(_training(kind, kind.training))
+    example = f"Example: echo 'The dog barked.' | lpcfg {name} {verb} mine --json"
+    group.command(verb, epilog=example)(parse.command(kind))
     group.command("evaluate", epilog=f"Example: lpcfg {name} evaluate mine FILE")(
         evaluate.command(kind)
     )

@@ -4,7 +4,6 @@ import inspect
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import Field, fields
-from enum import StrEnum
 from functools import wraps
 from itertools import chain
 from typing import Annotated, Any, Literal
@@ -155,29 +154,5 @@ StyleRules = Annotated[
         metavar="RULES",
         help="Rules that bring trees into one style, commas between: `all`, or some of markup, "
         "tags, titles, w-words, to, inner-stops, stops, flat-nouns (see docs/training.md).",
-    ),
-]
-
-
-class Objective(StrEnum):
-    """The objectives that the best tree can maximise."""
-
-    MAX_RULE = "max-rule"
-    MAX_MARGINAL = "max-marginal"
-    MAX_PRODUCT = "max-product"
-    MAX_SPANS = "max-spans"
-
-
-Maximise = Annotated[
-    Objective | None,
-    typer.Option(
-        help="Objective that the best tree maximises; by default max-spans where a rescoring layer "
-        "decides, else max-rule."
-    ),
-]
-Rescore = Annotated[
-    bool,
-    typer.Option(
-        "--rescore/--no-rescore", help="Let the rescoring layer decide, or the tensors alone."
     ),
 ]

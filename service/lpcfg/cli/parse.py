@@ -1,32 +1,27 @@
-"""`lpcfg parse`: parse sentences and print trees."""
+"""`lpcfg parse`: answer sentences by a model of any kind, and print the answers."""
 
 from collections import Counter
 from collections.abc import Iterable
-from enum import StrEnum
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from lpcfg.api.stores import chosen_store
-from lpcfg.cli.corpus import parse_into
-from lpcfg.cli.options import Json, Maximise, Model, Rescore, Store
-from lpcfg.cli.sentences import sentences
+from lpcfg.api.stores import chosen
+from lpcfg.cli.options import (
+    Command,
+    Given,
+    Json,
+    Model,
+    Store,
+    options_of,
+    with_options,
+)
 from lpcfg.cli.terminal import note, result, result_json
-from lpcfg.kinds.constituency.options import ParseOptions
-from lpcfg.kinds.constituency.results import Analysis
+from lpcfg.kinds.registry import AnyKind, AnyLoaded, find_kind, load_model
 from lpcfg.predict.forms import Form
 
-
-class Output(StrEnum):
-    """The forms in which trees are printed."""
-
-    PTB = "ptb"
-    JSON = "json"
-    CONLLU = "conllu"
-    SVG = "svg"
-    LATEX = "latex"
-    PARQUET = "parquet"
-
+if TYPE_CHECKING:
+    from lpcfg.cli.sentences import Found
 
 UNIVERSAL = frozenset(
     (
@@ -38,136 +33,194 @@ UNIVERSAL = frozenset(
 MOST_TAGS = 8  # of those that a message names
 
 
-def parse(
-    model: Model,
-    files: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="FILE...",
-            help="Files, folders, patterns and URLs, also .gz and .zst; standard input where none "
-            "is given.",
-            show_default=False,
-        ),
-    ] = None,
-    form: Annotated[
-        Form | None,
-        typer.Option(
-            "--input",
-            help="Running text; a sentence a line: as text, tokens or word/TAG; or CoNLL-U. With "
-            "--out also JSON lines with `id` and `text`, or Parquet, and the file's name decides.",
-            show_default="text",
-        ),
-    ] = None,
-    output: Annotated[
-        Output | None,
-        typer.Option(
-            help="A tree a line in brackets (ptb), as a drawing (svg) or for the package forest "
-            "(latex); all that is known, as JSON; CoNLL-U, its heads by head rules; or Parquet.",
-            show_default="ptb, json with --out",
-        ),
-    ] = None,
-    k: Annotated[int, typer.Option("--k", min=1, help="How many of the best trees to print.")] = 1,
-    objective: Maximise = None,
-    marginals: Annotated[
-        bool, typer.Option("--marginals", help="Add the posteriors of all spans (with JSON).")
-    ] = False,
-    rescore: Rescore = True,
-    out: Annotated[
-        str | None,
-        typer.Option(
-            metavar="DIR",
-            help="Parse a collection into this folder or URL, a file of trees for each input; what "
-            "is done already is skipped: see docs/scale.md.",
-        ),
-    ] = None,
-    jobs: Annotated[
-        int | None, typer.Option(min=1, help="Processes with --out; by default one per core.")
-    ] = None,
-    scheduler: Annotated[
-        str | None,
-        typer.Option(
-            metavar="ADDRESS",
-            help="A dask.distributed scheduler whose workers parse, with --out: all must reach "
-            "inputs, DIR and the model store under the same names.",
-        ),
-    ] = None,
-    columns: Annotated[
-        str,
-        typer.Option(
-            metavar="TEXT[,ID]", help="The columns of Parquet input with texts and their ids."
-        ),
-    ] = "text",
-    piece: Annotated[
-        int,
-        typer.Option(
-            metavar="BYTES", min=1, help="With --out, longer files are cut into such pieces."
-        ),
-    ] = 1 << 18,
-    mix: Annotated[
-        bool,
-        typer.Option("--mix", help="Add to a folder with trees of another model or options."),
-    ] = False,
-    store: Store = None,
-    json: Json = False,
+def command(*kinds: AnyKind) -> Command:
+    """Make the command for models of these kinds."""
+    forms = (*dict.fromkeys(form for kind in kinds for form in kind.forms), "json", "parquet")
+    only = None if kinds[1:] else kinds[0].name
+    if TYPE_CHECKING:
+        Output = str
+    else:
+        Output = Literal[forms]
+
+    @with_options(*(kind.options for kind in kinds))
+    def parse(
+        model: Model,
+        files: Annotated[
+            list[str] | None,
+            typer.Argument(
+                metavar="FILE",
+                help="Files, folders, patterns and URLs, also .gz and .zst; standard input where "
+                "none is given.",
+                show_default=False,
+            ),
+        ] = None,
+        form: Annotated[
+            Form | None,
+            typer.Option(
+                "--input",
+                help="Running text; a sentence a line: as text, tokens or word/TAG; or CoNLL-U. "
+                "With --out also JSON lines with `id` and `text`, or Parquet, and the file's name "
+                "decides.",
+                show_default="text",
+            ),
+        ] = None,
+        output: Annotated[
+            Output | None,
+            typer.Option(
+                help="A tree a line in brackets (ptb), as a drawing (svg) or for the package "
+                "forest (latex); word/TAG (tagged); CoNLL-U, for trees by head rules; all that is "
+                "known, as JSON; or Parquet. Models of a kind have some of these.",
+                show_default="the first of the model's kind, json with --out",
+            ),
+        ] = None,
+        *,
+        given: Given,
+        marginals: Annotated[
+            bool,
+            typer.Option("--marginals", help="Add the posteriors of all spans (with JSON)."),
+        ] = False,
+        out: Annotated[
+            str | None,
+            typer.Option(
+                metavar="DIR",
+                help="Answer a collection into this folder or URL, a file for each input; what is "
+                "done already is skipped: see docs/scale.md.",
+            ),
+        ] = None,
+        jobs: Annotated[
+            int | None, typer.Option(min=1, help="Processes with --out; by default one per core.")
+        ] = None,
+        scheduler: Annotated[
+            str | None,
+            typer.Option(
+                metavar="ADDRESS",
+                help="A dask.distributed scheduler whose workers parse, with --out: all must reach "
+                "inputs, DIR and the model store under the same names.",
+            ),
+        ] = None,
+        columns: Annotated[
+            str,
+            typer.Option(
+                metavar="TEXT[,ID]", help="The columns of Parquet input with texts and their ids."
+            ),
+        ] = "text",
+        piece: Annotated[
+            int,
+            typer.Option(
+                metavar="BYTES", min=1, help="With --out, longer files are cut into such pieces."
+            ),
+        ] = 1 << 18,
+        mix: Annotated[
+            bool,
+            typer.Option("--mix", help="Add to a folder with answers of another model or options."),
+        ] = False,
+        store: Store = None,
+        json: Json = False,
+    ) -> None:
+        """Parse running text or sentences, and print each answer, in order, as soon as it is found.
+
+        A sentence without a tree leaves its line empty, and stderr says why.
+
+        With --k above 1 an empty line follows the trees of every sentence.
+        """
+        form_asked = _form(output, json)
+        if out is None:
+            _check_no_collection(form_asked, form, jobs, scheduler)
+            if marginals and form_asked != "json":
+                raise _wrong("--marginals", "trees have no room for them: add --json")
+        elif marginals or given.get("k", 1) != 1:
+            raise _wrong("--out", "files hold one tree a sentence: omit --k and --marginals")
+        place = chosen(store)
+        kind = find_kind(model, place.store, only=only)
+        options = options_of(kind.options, given, kind.title)
+        if out is not None:
+            from lpcfg.cli.corpus import parse_into
+
+            parse_into(
+                out,
+                model,
+                files or [],
+                form=form,
+                output=form_asked or "json",
+                objective=options.objective,
+                rescore=options.rescore,
+                jobs=jobs,
+                scheduler=scheduler,
+                columns=columns,
+                piece=piece,
+                mix=mix,
+                store=store,
+                json=json,
+            )
+            return
+        wanted = form_asked or next(iter(kind.forms), "json")
+        if wanted not in (*kind.forms, "json"):
+            known = " or ".join((*kind.forms, "json"))
+            raise _wrong("--output", f"a {kind.title} prints no {wanted}: choose {known}")
+        if marginals and kind.name != "constituency":
+            raise _wrong("--marginals", f"a {kind.title} has none: leave it out")
+        from lpcfg.cli.sentences import sentences
+
+        loaded = load_model(model, place.store)
+        found = sentences(files or (), form or Form.TEXT)
+        _print(loaded, found, wanted, options, marginals=marginals, named=bool(files))
+
+    return parse
+
+
+def _wrong(flag: str, problem: str) -> typer.BadParameter:
+    return typer.BadParameter(problem, param_hint=flag)
+
+
+def _form(output: str | None, json: bool) -> str | None:
+    """Return the form that is asked for, or None for the first one of the kind."""
+    if json and output not in (None, "json"):
+        raise _wrong("--json", f"--output {output} prints no JSON: leave one of both out")
+    return "json" if json else output
+
+
+def _check_no_collection(
+    output: str | None, form: Form | None, jobs: int | None, scheduler: str | None
 ) -> None:
-    """Parse running text or sentences, and print a tree a line, in order, as soon as it is found.
+    """Refuse what only collections have."""
+    if output == "parquet" or form in (Form.JSON, Form.PARQUET):
+        raise _wrong("--out", "this form is for collections: name a folder")
+    for flag, value in (("--jobs", jobs), ("--scheduler", scheduler)):
+        if value is not None:
+            raise _wrong(flag, "only collections are shared out among workers: add --out DIR")
 
-    A sentence without a tree leaves its line empty, and stderr says why.
 
-    With --k above 1 an empty line follows the trees of every sentence.
-    """
-    output = _output(output, json, Output.PTB if out is None else Output.JSON)
-    if out is not None:
-        if marginals or k > 1:
-            raise typer.BadParameter("files hold one tree a sentence: omit --k and --marginals")
-        parse_into(
-            out,
-            model,
-            files or [],
-            form=form,
-            output=output.value,
-            objective=objective,
-            rescore=rescore,
-            jobs=jobs,
-            scheduler=scheduler,
-            columns=columns,
-            piece=piece,
-            mix=mix,
-            store=store,
-            json=json,
-        )
-        return
-    if Output.PARQUET is output or form in (Form.JSON, Form.PARQUET):
-        raise typer.BadParameter("this form is for collections: name a folder", param_hint="--out")
-    if jobs is not None or scheduler is not None:
-        raise typer.BadParameter("one process prints: add --out DIR", param_hint="--jobs")
-    if marginals and output is not Output.JSON:
-        raise typer.BadParameter(
-            "trees have no room for them: add --json", param_hint="--marginals"
-        )
-    from lpcfg.kinds.registry import load_model
-
-    parser = load_model(model, chosen_store(store), only="constituency").predictor
-    from lpcfg.kinds.constituency.answer import analysis_json, marginals_json
-
-    options = ParseOptions(k=k, objective=objective, rescore=rescore)
+def _print(
+    loaded: AnyLoaded,
+    found: "Iterable[Found]",
+    output: str,
+    options: Any,
+    *,
+    marginals: bool,
+    named: bool,
+) -> None:
+    """Print the answers to sentences, and notes about those that have none or only a part."""
+    kind, predictor = loaded.kind, loaded.predictor
+    known = frozenset(kind.tags(predictor))
     unknown: Counter[str] = Counter()
-    for found in sentences(files or (), form or Form.TEXT):
-        (analysis,) = parser.predict([found.sentence], options)
-        tags = found.sentence.tags or ()
-        unknown.update(tag for tag in tags if tag and tag not in parser.model.lexicon.tags)
-        if analysis.status != "parsed":
-            where = f" of {found.source}" if files else ""
-            note(f"sentence {found.number}{where}: {analysis.status}: {analysis.reason}")
-        if output is Output.JSON:
-            shown = analysis_json(analysis)
-            if marginals:
-                shown["marginals"] = marginals_json(parser.marginals(found.sentence))
-            result_json(shown)
-        elif output is Output.CONLLU:
-            _print_arcs(analysis)
+    for one in found:
+        if known:
+            unknown.update(tag for tag in one.sentence.tags or () if tag and tag not in known)
         else:
-            _print_trees(analysis, output, k)
+            kind.check(predictor, one.sentence)
+        (answer,) = loaded.predict([one.sentence], options)
+        if answer.reason is not None:
+            where = f" of {one.source}" if named else ""
+            note(f"sentence {one.number}{where}: {answer.status}: {answer.reason}")
+        if output == "json":
+            shown = kind.answer(answer)
+            if marginals:
+                from lpcfg.kinds.constituency.answer import marginals_json
+
+                shown["marginals"] = marginals_json(predictor.marginals(one.sentence))
+            result_json(shown)
+        elif (text := kind.text(answer, output, options)) is not None:
+            result(text)
     if unknown:
         note(_about_tags(unknown))
 
@@ -180,29 +233,3 @@ def _about_tags(unknown: Counter[str]) -> str:
     if unknown.keys() <= UNIVERSAL:
         return told + "they are tags of Universal Dependencies: give the treebank's own, or none"
     return told + "words with them got tags of the model's own"
-
-
-def _output(asked: Output | None, json: bool, default: Output) -> Output:
-    if json and asked not in (None, Output.JSON):
-        raise typer.BadParameter(f"--output {asked} says otherwise: omit one", param_hint="--json")
-    return Output.JSON if json else asked or default
-
-
-def _print_arcs(analysis: Analysis) -> None:
-    """Print the arcs of each tree as CoNLL-U."""
-    from lpcfg.predict.records import conllu_of
-
-    for parse in analysis.parses:
-        result(conllu_of(analysis, parse.tree).removesuffix("\n"))
-
-
-def _print_trees(analysis: Analysis, output: Output, k: int) -> None:
-    from lpcfg.trees.brackets import write
-    from lpcfg.trees.draw import latex, svg
-
-    show = {Output.PTB: write, Output.SVG: svg, Output.LATEX: latex}[output]
-    trees: Iterable[str] = [show(parse.tree) for parse in analysis.parses] or [""]
-    for tree in trees:
-        result(tree)
-    if k > 1:
-        result("")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lpcfg.cli.options import Json, Model, Rescore, Store
+from lpcfg.cli.options import Json, Model, Store
 from lpcfg.cli.terminal import result, result_json
 
 if TYPE_CHECKING:
@@ -21,7 +21,12 @@ def tree_probability(
         Path | None,
         typer.Argument(metavar="FILE", help="Penn brackets, also .gz; standard input if left out."),
     ] = None,
-    rescore: Rescore = True,
+    rescore: Annotated[
+        bool,
+        typer.Option(
+            "--rescore/--no-rescore", help="Let the rescoring layer decide, or the tensors alone."
+        ),
+    ] = True,
     store: Store = None,
     json: Json = False,
 ) -> None:
