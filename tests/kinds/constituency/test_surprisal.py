@@ -81,7 +81,7 @@ def test_a_stored_model_answers_the_same_percentiles() -> None:
     assert fitted is not None
     assert len(fitted.quantiles[0]) == STEPS + 1
     stored = from_bundle(to_bundle(replace(model, surprisal=fitted), facts={}, card=""))
-    assert stored.fitted == fitted
+    assert stored.surprisal == fitted
     assert json.loads(json.dumps(fitted.as_json())) == fitted.as_json()
 
 
