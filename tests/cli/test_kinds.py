@@ -2,13 +2,17 @@
 
 import json
 import sys
+from dataclasses import fields
 from io import StringIO
 from pathlib import Path
+from typing import Any
 
 import pytest
+import typer
 
 from lpcfg import cli
 from lpcfg.cli import main
+from lpcfg.kinds.registry import all_kinds
 from tests import toy_kind
 from tests.kinds.dependencies import small
 
@@ -99,12 +103,18 @@ def test_options_of_another_kind_are_refused_by_name(
     )
 
 
-def test_an_option_that_a_kind_gains_is_a_flag_of_its_commands(
+@pytest.mark.parametrize("command", ["parse", "evaluate", "compare", "report"])
+def test_every_option_of_every_kind_is_a_flag(command: str) -> None:
+    commands: Any = typer.main.get_command(cli.app)
+    flags = {flag for one in commands.commands[command].params for flag in one.opts}
+    for kind in all_kinds():
+        options = kind.options if command == "parse" else kind.evaluating
+        assert {f"--{one.name.replace('_', '-')}" for one in fields(options)} <= flags
+
+
+def test_flags_have_the_help_limits_and_choices_of_options(
     length: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for command in ("evaluate", "compare", "report"):
-        assert main([command, "--help"]) == 0
-        assert "--rescore" in capsys.readouterr().out
     assert main(["length", "train", "--help"]) == 0
     shown = " ".join(capsys.readouterr().out.split())
     assert "<words|letters>" in shown

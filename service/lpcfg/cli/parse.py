@@ -37,10 +37,7 @@ def command(*kinds: AnyKind) -> Command:
     """Make the command for models of these kinds."""
     forms = (*dict.fromkeys(form for kind in kinds for form in kind.forms), "json", "parquet")
     only = None if kinds[1:] else kinds[0].name
-    if TYPE_CHECKING:
-        Output = str
-    else:
-        Output = Literal[forms]
+    form_of_output: Any = Literal[forms]
 
     @with_options(*(kind.options for kind in kinds))
     def parse(
@@ -65,7 +62,7 @@ def command(*kinds: AnyKind) -> Command:
             ),
         ] = None,
         output: Annotated[
-            Output | None,
+            form_of_output | None,
             typer.Option(
                 help="A tree a line in brackets (ptb), as a drawing (svg) or for the package "
                 "forest (latex); word/TAG (tagged); CoNLL-U, for trees by head rules; all that is "
