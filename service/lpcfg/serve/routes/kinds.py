@@ -83,17 +83,13 @@ def _endpoint(kind: AnyKind, model: type[BaseModel], forms: list[Form]) -> Any:
         """Answer each sentence, in order. One for which there is no answer has failed, with a
         reason.
         """
-        settings, served, stop = (
-            service.settings,
-            service.models.named(body.model, kind),
-            service.stop(),
-        )
+        settings, stop = service.settings, service.stop()
+        served = service.models.named(body.model, kind)
         options = kind.options(**{name: getattr(body, name) for name in names})
         check_bounds(options, settings)
         accepted = request.headers.get("accept", "")
-        asked = Asked(
-            served, options, next((one for one in forms if one.value in accepted), Form.JSON)
-        )
+        form = next((one for one in forms if one.value in accepted), Form.JSON)
+        asked = Asked(served, options, form)
         inputs.admit(service, request, body.text, body.sentences)
 
         def tasks() -> Iterator[Task[Answer]]:
