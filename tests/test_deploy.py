@@ -266,11 +266,11 @@ def test_the_package_of_the_image_has_its_models(tmp_path: Path) -> None:
     (link,) = re.findall(r"ln -s \S+ \S+", text)
     (models,) = re.findall(r"^COPY model_store (\S+)$", text, re.M)
     package = tmp_path / "opt/lpcfg/lib/python3.11/site-packages/lpcfg"
-    package.mkdir(parents=True)
-    shutil.copy(ROOT / "service" / "lpcfg" / "stores.py", package)
+    (package / "store").mkdir(parents=True)
+    shutil.copy(ROOT / "service" / "lpcfg" / "store" / "places.py", package / "store")
     Path(f"{tmp_path}{models}").mkdir()
     run("sh", "-c", link.replace("/opt/lpcfg", f"{tmp_path}/opt/lpcfg"))
-    found = "from stores import package_store; print(package_store().resolve())"
+    found = "from store.places import package_store; print(package_store().resolve())"
     assert run("env", f"PYTHONPATH={package}", sys.executable, "-c", found).strip() == (
         f"{tmp_path}{models}"
     )

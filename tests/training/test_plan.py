@@ -44,7 +44,7 @@ def test_without_a_layer_few_held_out_trees_are_not_learned_from(tmp_path: Path)
     assert not plan.has_layer
 
 
-def test_without_a_layer_many_held_out_trees_are_learned_from_in_the_end(tmp_path: Path) -> None:
+def test_many_held_out_trees_are_learned_from_in_the_end(tmp_path: Path) -> None:
     forest = read_forest(numbered(tmp_path, 2000))
     plan = Plan.of(forest, COUNTS, 1)
     assert len(plan.held_out) == 200

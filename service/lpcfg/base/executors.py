@@ -19,6 +19,7 @@ from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from importlib import import_module
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnContext, SpawnProcess
 from operator import getitem
@@ -311,7 +312,8 @@ class _WithoutMain(SpawnProcess):
         sys.modules["__main__"] = ModuleType("__main__")
         try:
             with _tracked():
-                super().start()
+                resource_tracker.ensure_running()
+            super().start()  # with Ctrl-C held back, as in the thread that starts it
         finally:
             sys.modules["__main__"] = main
 

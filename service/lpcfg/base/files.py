@@ -293,9 +293,9 @@ def open_place(place: str | Path, local: Callable[[Path], F], remote: Callable[[
     """
     if not is_url(str(place)):
         return local(Path(place))
+    files, root = filesystem(str(place))
     from fsspec.implementations.local import LocalFileSystem
 
-    files, root = filesystem(str(place))
     if isinstance(files, LocalFileSystem):
         return local(Path(root))
     return remote(files, root.rstrip("/"))

@@ -1,4 +1,4 @@
-"""What the service does to uvicorn's connections, each by itself, and the parts it relies on."""
+"""Each change of the service to uvicorn's connections by itself, and the parts it relies on."""
 
 import asyncio
 import hashlib

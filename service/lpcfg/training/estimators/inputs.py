@@ -1,4 +1,4 @@
-"""What every estimator is given, and how its settings are checked."""
+"""The inputs of every estimator, and checks of its settings."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
