@@ -567,8 +567,16 @@ def _turned(forms: Iterable[str], turns: Iterable[bool | None]) -> Iterator[str]
         yield form
 
 
-@lru_cache(maxsize=1 << 14)
+LONGEST_KEPT = 64
+"""Letters of the longest word that is remembered: one of a million takes megabytes, and comes
+once."""
+
+
 def _form(word: str) -> str:
+    return _known_form(word) if len(word) <= LONGEST_KEPT else _form_of(word)
+
+
+def _form_of(word: str) -> str:
     """Return the form of a word that is no quotation mark: folded, composed, brackets spelled
     out.
     """
@@ -582,6 +590,9 @@ def _form(word: str) -> str:
     word = _ENTITIES.get(word, word)
     form = unicodedata.normalize("NFC", _FORMS.get(word) or word.translate(_FORM_FOLDS))
     return form or word
+
+
+_known_form = lru_cache(maxsize=1 << 14)(_form_of)
 
 
 def _turn(folded: str, start: int, end: int) -> bool | None:

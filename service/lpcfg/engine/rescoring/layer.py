@@ -37,11 +37,12 @@ from lpcfg.engine.rescoring.names import HeadTable, Rows, codes, names_of
 from lpcfg.errors import GrammarError
 from lpcfg.grammar.tables import Grammar, Ints, Longs, Singles
 from lpcfg.grammar.tagging import shape
+from lpcfg.text.tokenize import LONGEST_KEPT
 
 SUFFIX = 3
 """Letters of a suffix."""
 CACHED_WORDS = 100_000
-"""Words whose codes are remembered."""
+"""Words whose codes are remembered, none longer than `LONGEST_KEPT`."""
 CACHED_ROWS = 2_000
 """Words whose rows of the hidden part are remembered: 17 MB in `en`, and most words of a text."""
 _BESIDE = codes(["before the first word", "after the last word"])
@@ -169,9 +170,11 @@ class WordFacts:
         """Return the numbers of a word in bytes, which take less memory and are joined faster."""
         known = self._known.get(word)
         if known is None:
-            if len(self._known) >= CACHED_WORDS:
-                self._known.clear()
-            known = self._known[word] = self._facts(word)
+            known = self._facts(word)
+            if len(word) <= LONGEST_KEPT:
+                if len(self._known) >= CACHED_WORDS:
+                    self._known.clear()
+                self._known[word] = known
         return known
 
     def _facts(self, word: str) -> bytes:
