@@ -66,7 +66,7 @@ def told(store: Path, pieces: Iterable[bytes]) -> Wire:
             echo, http=protocol(service.settings, Gate(service, frozenset())), log_config=None
         )
         config.load()
-        connection = config.http_protocol_class(config, ServerState(), {})  # type: ignore[call-arg, arg-type]
+        connection = config.http_protocol_class(config, ServerState(), {})
         connection.connection_made(wire)
         for piece in pieces:
             connection.data_received(piece)
