@@ -48,7 +48,12 @@ INSIDE = {
         {"style"},
         {"inspect"},
     ),
-    "text": ({"urls"}, {"files", "markup", "languages"}, {"tokenize"}),
+    "text": (
+        {"urls"},
+        {"files", "markup", "languages", "folding", "abbreviations"},
+        {"sentences"},
+        {"tokenize"},
+    ),
     "grammar": ({"tables"}, {"tagging", "known", "spelling"}, {"lexicon"}),
     "engine": ({"exact", "pruned"}, {"rescoring"}),
     "models": (

@@ -258,7 +258,7 @@ def test_a_closed_pipe_ends_the_command_quietly(store: str) -> None:
         check=False,
     )
     os.close(writing)
-    assert (done.returncode, done.stderr) == (1, "")
+    assert (done.returncode, done.stderr) == (141, "")
 
 
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-"])

@@ -1,12 +1,13 @@
 """The `lpcfg` command. One module per subcommand; each imports what it works with when it runs.
 
 Results go to stdout, progress and messages to stderr. The exit code is 0 when it is done, 1 after
-a failure that one line on stderr explains, 2 when the command was not understood, and 130, as
-shells have it, after Ctrl-C.
+a failure that one line on stderr explains, 2 when the command was not understood, and, as shells
+have it, 130 after Ctrl-C and 141 when the reader of a pipe has gone.
 """
 
 import io
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from typing import IO, Annotated, Any
@@ -34,6 +35,8 @@ from lpcfg.cli import (
 )
 from lpcfg.errors import LpcfgError
 
+_READER_GONE = 128 + signal.SIGPIPE
+"""The exit code of commands that end because nobody reads what they write."""
 app = typer.Typer(
     help="Learn constituency parsers from treebanks by the spectral method, and use them.",
     epilog="Example: lpcfg train trees.mrg --name mine && lpcfg parse mine sentences.txt",
@@ -95,9 +98,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         code = app(args=arguments, prog_name="lpcfg", standalone_mode=False)
         sys.stdout.flush()
-    except BrokenPipeError:  # the reader closed the pipe
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
+    except BrokenPipeError:
+        return _without_reader()
+    except SystemExit as end:
+        if not isinstance(end.__context__, BrokenPipeError):
+            raise
+        return _without_reader()  # of which typer makes an exit with code 1
     except typer.TyperException as error:
         return _fail(_usage(error), error.exit_code)
     except OSError as error:
@@ -107,6 +113,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if interrupts.happened():
         return interrupts.INTERRUPTED
     return code if isinstance(code, int) else 0
+
+
+def _without_reader() -> int:
+    """End without a message: nobody reads what this process writes, the rest of it included."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return _READER_GONE
 
 
 def _prepare_streams() -> None:

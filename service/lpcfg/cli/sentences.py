@@ -5,7 +5,10 @@ from dataclasses import dataclass
 
 from lpcfg.corpora.forms import Form
 from lpcfg.parsing.results import Sentence
-from lpcfg.text.files import Source, files, lines, name_of
+from lpcfg.text.files import Source, chunks, files, lines, name_of
+
+_LONGEST = 1 << 19
+"""Characters of a line; the tokens of so many take 50 MB. Parsers refuse sentences far shorter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +23,7 @@ class Found:
 def sentences(sources: Sequence[str], form: Form) -> Iterator[Found]:
     """Find the sentences of files and folders, in order; without any, those of standard input.
 
-    Lines are read one at a time, so each can be answered before the next is there.
+    What was read is answered before more is, and no more is held in memory than a window.
     """
     for one in (file for source in sources or ["-"] for file in files(source)):
         for number, sentence in enumerate(_sentences_of(one, form), start=1):
@@ -34,18 +37,16 @@ def _sentences_of(file: Source, form: Form) -> Iterator[Sentence]:
 
 
 def _of_text(file: Source) -> Iterator[Sentence]:
-    from lpcfg.corpora.documents import check_plain
-    from lpcfg.parsing.sentences import sentences_in
+    from lpcfg.corpora.documents import plain
+    from lpcfg.parsing.sentences import sentences_of_chunks
 
-    text = "".join(lines(file))
-    check_plain(text, name_of(file))
-    return sentences_in(text)
+    return sentences_of_chunks(plain(chunks(file), name_of(file)))
 
 
 def _of_lines(form: Form, file: Source) -> Iterator[Sentence]:
     from lpcfg.corpora.documents import check_plain, sentence_of_line
 
-    for number, line in enumerate(lines(file), start=1):
+    for number, line in enumerate(lines(file, longest=_LONGEST), start=1):
         if number == 1:
             check_plain(line, name_of(file))
         yield sentence_of_line(form, line.rstrip("\r\n"), number)

@@ -2,7 +2,7 @@
 
 import io
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from lpcfg.corpora.forms import Form
@@ -16,7 +16,7 @@ from lpcfg.parsing.sentences import (
     sentence_from_tokens,
     sentences_in,
 )
-from lpcfg.text.markup import foreign
+from lpcfg.text.markup import foreign, is_undecided
 
 _SENT_ID = "# sent_id = "
 _CURES = {
@@ -68,6 +68,19 @@ def check_plain(text: str, name: str) -> None:
     kind = foreign(text)
     if kind is not None:
         raise InputError(f"expected plain text, got {kind} in {name}: {_CURES[kind]}")
+
+
+def plain(chunks: Iterable[str], name: str) -> Iterator[str]:
+    """Pass the chunks of a text on, the first of them when it is known to be no markup."""
+    coming = iter(chunks)
+    beginning = ""
+    for chunk in coming:
+        beginning += chunk
+        if not is_undecided(beginning):
+            break
+    check_plain(beginning, name)
+    yield beginning
+    yield from coming
 
 
 def sentence_of_line(form: Form, line: str, number: int) -> Sentence:

@@ -9,7 +9,7 @@ from lpcfg.errors import InputError
 from lpcfg.grammar.lexicon import Lexicon
 from lpcfg.parsing.results import Constraint, Sentence
 from lpcfg.text.languages import LANGUAGES
-from lpcfg.text.tokenize import Token, segments, tokenize
+from lpcfg.text.tokenize import Token, TokenizedSentence, segments, segments_of, tokenize
 from lpcfg.trees.tree import Tree
 
 _WORD = re.compile(r"[^ \t\n\r\f\v]++( [^ \t\n\r\f\v]++)*+")
@@ -68,8 +68,16 @@ def _described(value: object) -> str:
 
 def sentences_in(text: str) -> Iterator[Sentence]:
     """Find the sentences of a text. Offsets count the text's code points."""
-    for found in segments(text):
-        yield _of_tokens(found.text, found.start, found.end, found.tokens)
+    return map(_of_segment, segments(text))
+
+
+def sentences_of_chunks(chunks: Iterable[str]) -> Iterator[Sentence]:
+    """Find the sentences of a text that comes in chunks, each as soon as its end is known."""
+    return map(_of_segment, segments_of(chunks))
+
+
+def _of_segment(found: TokenizedSentence) -> Sentence:
+    return _of_tokens(found.text, found.start, found.end, found.tokens)
 
 
 def in_words_of(lexicon: Lexicon, sentence: Sentence) -> Sentence:
