@@ -57,7 +57,11 @@ INSIDE = {
         {"style"},
         {"inspect"},
     ),
-    "text": ({"files", "markup", "languages"}, {"tokenize"}),
+    "text": (
+        {"files", "markup", "languages", "folding", "abbreviations"},
+        {"sentences"},
+        {"tokenize"},
+    ),
     "grammar": ({"tables"}, {"tagging", "known", "spelling"}, {"lexicon"}),
     "engine": ({"exact", "pruned"}, {"rescoring", "warmup"}),
     "kinds.constituency": (

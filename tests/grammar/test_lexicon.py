@@ -17,6 +17,7 @@ from lpcfg.grammar.lexicon import (
     tags_of,
 )
 from lpcfg.grammar.tables import Grammar
+from lpcfg.text.tokenize import LONGEST_KEPT
 from tests.strategies_grammar import entry_name
 
 SYMBOLS = ("S", "NN", "NP|NN", "VB")
@@ -302,3 +303,10 @@ def test_an_emitter_remembers_a_bounded_number_of_words(monkeypatch: pytest.Monk
     )
     emit(["w9", "w9", "w8"])
     assert asked == []
+
+
+def test_an_emitter_remembers_no_word_of_very_many_letters() -> None:
+    found = made()
+    emit = Emitter(grammar_over(found), found)
+    emit(["w" * LONGEST_KEPT, "w" * (LONGEST_KEPT + 1)])
+    assert [word for word, _ in emit._met] == ["w" * LONGEST_KEPT]

@@ -34,7 +34,7 @@ def looks_often(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def pieces(lines: list[bytes], most: int = 256 * KIB) -> list[Piece]:
     """Hand out all lines, none of which is read beyond a MiB."""
-    given, found, number = BufferedReader(BytesIO(b"\n".join(lines))), [], 1  # type: ignore[arg-type]
+    given, found, number = BufferedReader(BytesIO(b"\n".join(lines))), [], 1
     while piece := read_piece(given, number, KIB * KIB, most):
         found.append(piece)
         number += len(piece)
@@ -157,6 +157,29 @@ def test_a_job_that_kills_two_processes_is_set_aside_alone(
         assert "answer the lines from 65 on, got 2 attempts that failed" in problem.detail
         assert len(client.get("/v1/jobs/deadly/answers").content.splitlines()) == 64
         assert client.delete("/v1/jobs/deadly").status_code == 204
+
+
+@pytest.mark.parametrize("died", [False, True])
+def test_a_job_over_which_a_process_died_has_no_other_beside_it(
+    serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, died: bool
+) -> None:
+    home, now, together = Jobs(tmp_path, 9, 1.0), set[bytes](), list[int]()
+    job, _ = (kept(home, name, f'"{name}"\n'.encode() * 200) for name in ("a", "b"))
+    if died:
+        job.begin_attempt()
+
+    async def answer(_: Lines, __: int, line: bytes) -> bytes:
+        now.add(line)
+        together.append(len(now))
+        await asyncio.sleep(0.01)
+        now.discard(line)
+        return b"{}\n"
+
+    monkeypatch.setattr(Lines, "answer", answer)
+    with serve(jobs_dir=tmp_path) as client:
+        for name in ("a", "b"):
+            assert done(client, {"id": name})["answered"] == 200
+    assert max(together) == (1 if died else 2)
 
 
 def failed(told: dict[str, Any]) -> Any:

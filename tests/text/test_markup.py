@@ -2,7 +2,7 @@
 
 import pytest
 
-from lpcfg.text.markup import foreign
+from lpcfg.text.markup import foreign, is_undecided
 
 ROW = "1\tDogs\tdog\tNOUN\tNNS\t_\t2\tnsubj\t_\t_\n"
 
@@ -53,3 +53,14 @@ def test_plain_text_is_plain_text(text: str) -> None:
 def test_hostile_beginnings_take_no_time(start: str) -> None:
     # A pattern that goes back over and over would take hours; timeouts guard the test run.
     assert foreign(start * 200_000) in (None, "Penn brackets")
+
+
+@pytest.mark.parametrize("text", ["The dog", "é", "\ufeff \n[1", "{", "2 dogs", "x" * 5000])
+def test_most_texts_are_plain_from_their_first_letter(text: str) -> None:
+    assert not is_undecided(text)
+
+
+@pytest.mark.parametrize("text", ["", " \n", "\ufeff", "(The", "<p>", "1", "# text", "\r\n("])
+def test_text_that_may_be_of_another_kind_is_waited_for(text: str) -> None:
+    assert is_undecided(text)
+    assert not is_undecided(text + " " * 4000)  # what is looked at has come

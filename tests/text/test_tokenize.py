@@ -8,10 +8,8 @@ import timeit
 from collections.abc import Callable
 from pathlib import Path
 from time import process_time
-from typing import Any
 
 import pytest
-import sentencex
 
 from lpcfg.text.tokenize import TokenizedSentence, penn_forms, segments, tokenize
 
@@ -195,44 +193,6 @@ def test_forms_of_penn_forms_are_the_same() -> None:
 # Sentences ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("Hello there. How are you?", ["Hello there.", "How are you?"]),
-        ("Mr. J. Doe of the U.S. Senate left. Bye", ["Mr. J. Doe of the U.S. Senate left.", "Bye"]),
-        ("See Dr. No vs. Mr. Yes.", ["See Dr. No vs. Mr. Yes."]),
-        ('He said: "Yes. No." (So. Not.) Fine.', ['He said: "Yes. No." (So. Not.) Fine.']),
-        ("Done.Then he left. See Node.js.", ["Done.", "Then he left.", "See Node.js."]),
-        ("Use asyncio.TaskGroup. It waits.", ["Use asyncio.TaskGroup.", "It waits."]),
-        ("Call `torch.Tensor` first. Done.", ["Call `torch.Tensor` first.", "Done."]),
-        ("At 5 p.m. Monday we met. Then left.", ["At 5 p.m. Monday we met.", "Then left."]),
-        ("It shuts at 5 p.m. EST. Go.", ["It shuts at 5 p.m. EST.", "Go."]),
-        ("It shuts at 5 p.m. She left.", ["It shuts at 5 p.m.", "She left."]),
-        ("See vol. 2 of it. And ch. 3 too.", ["See vol. 2 of it.", "And ch. 3 too."]),
-        ("Acme Inc. was sold. Bob left.", ["Acme Inc. was sold.", "Bob left."]),
-        ("So good!! Really??? What?! Ok.", ["So good!!", "Really???", "What?!", "Ok."]),
-        ("1. Buy milk. 2. Go home.", ["1. Buy milk.", "2. Go home."]),
-        ("这是。那是。", ["这是。", "那是。"]),
-        ("shown in (B) and (C)", ["shown in (B) and (C)"]),
-        ("Title\n\n \n  Text", ["Title", "Text"]),
-        ("Title\r\n\r\nText\u2029More", ["Title", "Text", "More"]),
-        ("running\r\ntext\rgoes\u2028on\nhere.", ["running\r\ntext\rgoes\u2028on\nhere."]),
-        ("Buy\n- milk\n2) bread\n • 3 eggs", ["Buy", "- milk", "2) bread", "• 3 eggs"]),
-        ("A.\u00a0B. \u3000\u00a0", ["A.\u00a0B."]),
-        ("Hello", ["Hello"]),
-        (" \n\n\t\u2029", []),
-        ("", []),
-    ],
-)
-def test_sentences(text: str, expected: list[str]) -> None:
-    assert sentences(text) == expected
-
-
-def test_a_letter_in_parentheses_does_not_hide_later_sentence_ends() -> None:
-    text = "(A) A map of it. The region is covered. It holds 14 exons. A cluster is shown."
-    assert len(segment(text)) == 4
-
-
 def test_sentences_carry_their_place_and_their_tokens() -> None:
     sentence = segment("  A b.\n\nC d. ")[1]
     assert (sentence.text, sentence.start, sentence.end) == ("C d.", 8, 12)
@@ -241,36 +201,6 @@ def test_sentences_carry_their_place_and_their_tokens() -> None:
         ("d", 10, 11),
         (".", 11, 12),
     ]
-
-
-def test_long_paragraphs_are_cut_where_their_sentences_end() -> None:
-    text = "The wild-type mice were not observed to run. " * 1200
-    assert {sentence.text for sentence in segment(text)} == {
-        "The wild-type mice were not observed to run."
-    }
-
-
-def test_an_extremely_long_sentence_is_cut_between_words() -> None:
-    assert [len(s.text) for s in segment("a" * 40_000)] == [2048] * 19 + [1088]
-    text = "abc def " * 4096
-    assert {t.text for s in segment(text) for t in s.tokens} == {"abc", "def"}
-
-
-def test_a_panic_of_sentencex_leaves_one_sentence_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = sentencex.get_sentence_boundaries
-    monkeypatch.setattr(
-        sentencex, "get_sentence_boundaries", lambda language, _: real(language, "A\u00a0. B")
-    )
-    assert sentences("One. Two.\nThree") == ["One. Two.", "Three"]
-
-
-def test_no_other_exception_is_taken_for_a_panic(monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupt(*_: Any) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(sentencex, "get_sentence_boundaries", interrupt)
-    with pytest.raises(KeyboardInterrupt):
-        segment("One. Two.")
 
 
 # Every string -------------------------------------------------------------------------------------

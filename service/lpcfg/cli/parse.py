@@ -159,7 +159,7 @@ def command(*kinds: AnyKind) -> Command:
         from lpcfg.cli.sentences import sentences
 
         loaded = load_model(model, place.store)
-        found = sentences(files or (), form or Form.TEXT)
+        found = sentences(files or (), form or Form.TEXT, loaded.segmenter)
         _print(loaded, found, wanted, options, marginals=marginals, named=bool(files))
 
     return parse

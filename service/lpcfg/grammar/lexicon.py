@@ -35,6 +35,7 @@ from lpcfg.grammar.spelling import CASE_WEIGHT, SPELLINGS
 from lpcfg.grammar.tables import Bools, Doubles, Emissions, Grammar, Ints, Longs, Singles, frozen
 from lpcfg.grammar.tagging import TagModel, scores, shape
 from lpcfg.text.languages import LANGUAGES
+from lpcfg.text.tokenize import LONGEST_KEPT
 from lpcfg.trees.binarize import split_chain
 
 MARK = "\x00"
@@ -62,7 +63,7 @@ At 0, two sentences of gum/dev find no tree over all their words; at 0.1 none, a
 UNKNOWN_PSEUDO_COUNT = 0.5
 """An unknown word is treated as if it had occurred this many times."""
 CACHED_WORDS = 100_000
-"""How many words' candidates an Emitter remembers."""
+"""How many words' candidates an Emitter remembers, none of words longer than `LONGEST_KEPT`."""
 
 ENGLISH_ENDINGS = (
     *("ation", "ition", "ology", "graphy", "ment", "ness", "less", "able", "ible", "ical", "ious"),
@@ -454,10 +455,11 @@ class Emitter:
         symbols, weights, terminal = self._lexicon.candidates(word, tag)
         ids, any_word = self._grammar.entry_ids, len(self._lexicon.terminals) - 1
         entries = [ids.get((a, terminal), ids.get((a, any_word), -1)) for a in symbols.tolist()]
-        if len(self._cache) >= CACHED_WORDS:
-            self._cache.clear()
         candidates = symbols, np.array(entries, np.int32), weights
-        self._cache[word, tag] = candidates
+        if len(word) <= LONGEST_KEPT:
+            if len(self._cache) >= CACHED_WORDS:
+                self._cache.clear()
+            self._cache[word, tag] = candidates
         return candidates
 
 
@@ -542,9 +544,10 @@ class _ContextEmitter:
         # What is only spelled in another way has the codes of the word that it stands for.
         stands_for = word if x is None or occurrences == CASE_WEIGHT else lexicon.words[x]
         packed = np.array([*facts, *self._tagger.codes(stands_for)], np.int64).tobytes()
-        if len(self._cache) >= CACHED_WORDS:
-            self._cache.clear()
-        self._cache[word] = packed
+        if len(word) <= LONGEST_KEPT:
+            if len(self._cache) >= CACHED_WORDS:
+                self._cache.clear()
+            self._cache[word] = packed
         return packed
 
 

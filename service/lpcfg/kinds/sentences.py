@@ -6,7 +6,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from lpcfg.base.errors import InputError
-from lpcfg.text.tokenize import Token, segments, tokenize
+from lpcfg.text.tokenize import Token, TokenizedSentence, segments, segments_of, tokenize
 from lpcfg.trees.tree import Tree
 
 
@@ -96,8 +96,11 @@ class Segmenter:
 
     def sentences(self, text: str) -> Iterator[Sentence]:
         """Find the sentences of a text. Offsets count the text's code points."""
-        for found in segments(text, self.language, self.multiwords):
-            yield _of_tokens(found.text, found.start, found.end, found.tokens)
+        return map(_of_segment, segments(text, self.language, self.multiwords))
+
+    def sentences_of_chunks(self, chunks: Iterable[str]) -> Iterator[Sentence]:
+        """Find the sentences of a text that comes in chunks, each as soon as its end is known."""
+        return map(_of_segment, segments_of(chunks, self.language, self.multiwords))
 
     def sentence(self, text: str, most_tokens: int | None = None) -> Sentence:
         """Read a text as one sentence, whatever stops it contains; its first tokens, if limited."""
@@ -198,6 +201,10 @@ def sentence_from_tree(tree: Tree, *, tagged: bool = False) -> Sentence:
     leaves = tree.leaves()
     tags = [leaf.label for leaf in leaves] if tagged else None
     return sentence_from_tokens([leaf.word or "" for leaf in leaves], tags)
+
+
+def _of_segment(found: TokenizedSentence) -> Sentence:
+    return _of_tokens(found.text, found.start, found.end, found.tokens)
 
 
 def _of_tokens(text: str, start: int, end: int, tokens: Sequence[Token]) -> Sentence:

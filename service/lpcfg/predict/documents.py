@@ -2,20 +2,21 @@
 
 import io
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from lpcfg.base.errors import InputError, TreebankError
 from lpcfg.kinds.dependencies import conllu
 from lpcfg.kinds.sentences import (
     ENGLISH,
+    Segmenter,
     Sentence,
     sentence_from_tagged,
     sentence_from_tokens,
 )
 from lpcfg.predict.forms import Form
 from lpcfg.predict.pieces import Piece
-from lpcfg.text.markup import foreign
+from lpcfg.text.markup import foreign, is_undecided
 
 _SENT_ID = "# sent_id = "
 _CURES = {
@@ -69,10 +70,25 @@ def check_plain(text: str, name: str) -> None:
         raise InputError(f"expected plain text, got {kind} in {name}: {_CURES[kind]}")
 
 
-def sentence_of_line(form: Form, line: str, number: int) -> Sentence:
+def plain(chunks: Iterable[str], name: str) -> Iterator[str]:
+    """Pass the chunks of a text on, the first of them when it is known to be no markup."""
+    coming = iter(chunks)
+    beginning = ""
+    for chunk in coming:
+        beginning += chunk
+        if not is_undecided(beginning):
+            break
+    check_plain(beginning, name)
+    yield beginning
+    yield from coming
+
+
+def sentence_of_line(
+    form: Form, line: str, number: int, segmenter: Segmenter = ENGLISH
+) -> Sentence:
     """Read a line as one sentence: its text, its tokens, or its tagged tokens."""
     if form is Form.LINES:
-        return ENGLISH.sentence(line)
+        return segmenter.sentence(line)
     if form is Form.TOKENS:
         return sentence_from_tokens(line.split())
     return sentence_from_tagged(line, number)

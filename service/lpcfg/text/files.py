@@ -5,12 +5,13 @@ may be named by paths, globs (`*.txt`) and fsspec URLs. Errors name the source, 
 line and column, and say what to do.
 """
 
+import codecs
 import glob
 import gzip
 import io
 import sys
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
@@ -26,6 +27,7 @@ Source = str | Path | IO[str] | IO[bytes]
 _GZIP_MAGIC = b"\x1f\x8b"
 _ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 _BOM = "\ufeff"
+_CHUNK = 1 << 16  # bytes
 
 
 def texts(source: Source) -> Iterator[tuple[str, str]]:
@@ -41,18 +43,80 @@ def texts(source: Source) -> Iterator[tuple[str, str]]:
         yield name, text.removeprefix(_BOM)
 
 
-def lines(source: Source | None) -> Iterator[str]:
+def chunks(source: Source) -> Iterator[str]:
+    """Yield the text of one file or stream in chunks, each as soon as it is there."""
+    with opened(source) as (name, stream):
+        decoder = _Decoder(name)
+        mark = _BOM
+        while data := _available(stream):
+            text = decoder.decode(data) if isinstance(data, bytes) else data.removeprefix(mark)
+            mark = ""
+            if text:
+                yield text
+        decoder.decode(b"", ended=True)
+
+
+def _available(stream: IO[str] | IO[bytes]) -> str | bytes:
+    """Read what is there, without waiting for more; nothing is there at the end alone."""
+    read = getattr(stream, "read1", stream.read)
+    return read(_CHUNK)
+
+
+class _Decoder:
+    """Decodes UTF-8 in chunks, without its mark; errors name source, line and column."""
+
+    def __init__(self, name: str) -> None:
+        self._decoder = codecs.getincrementaldecoder("utf-8-sig")()
+        self._name = name
+        self._line = 1
+        self._columns = 0
+
+    def decode(self, data: bytes, *, ended: bool = False) -> str:
+        try:
+            text = self._decoder.decode(data, ended)
+        except UnicodeDecodeError as error:
+            raise _wrong_utf8(error, self._name, self._line, self._columns) from error
+        self._line += text.count("\n")
+        last = text.rfind("\n")
+        self._columns = len(text) - 1 - last + (self._columns if last < 0 else 0)
+        return text
+
+
+def lines(source: Source | None, *, ends: str = "", longest: int | None = None) -> Iterator[str]:
     """Yield the lines of one file or stream, with their line ends, so that offsets can count them.
 
-    None stands for standard input.
+    None stands for standard input. Lines end with a newline, a carriage return or both, or with the
+    one of these that `ends` is. A line of more than `longest` characters is refused when it comes.
     """
-    number = 0
-    with opened("-" if source is None else source) as (name, stream):
-        for line in stream:
-            number += 1
-            text = line if isinstance(line, str) else decoded(line, name, number)
-            # Bytes are cut at \n alone; a lone \r ends a line as well.
-            yield from io.StringIO(text.removeprefix(_BOM) if number == 1 else text, newline="")
+    source = "-" if source is None else source
+    number = 1
+    for line in _cut_into_lines(chunks(source), ends, longest):
+        if longest is not None and len(line) > longest:
+            raise InputError(
+                f"{name_of(source)}:{number}: expected a line of at most {longest} characters, got "
+                "a longer one: break it, or give it as running text"
+            )
+        yield line
+        number += 1
+
+
+def _cut_into_lines(given: Iterable[str], ends: str, longest: int | None) -> Iterator[str]:
+    """Yield the lines of a text in chunks; of one that is too long, what is there, and no more."""
+    begun: list[str] = []
+    size = 0
+    for chunk in given:
+        # A carriage return at the end of a chunk may have its newline in the next one.
+        may_end = "\n" in chunk or "\r" in chunk or (begun and begun[-1].endswith("\r"))
+        begun.append(chunk)
+        size += len(chunk)
+        if may_end:
+            found = io.StringIO("".join(begun), newline=ends).readlines()
+            begun = [] if found[-1].endswith("\n") else [found.pop()]
+            size = sum(map(len, begun))
+            yield from found
+        if longest is not None and size > longest:
+            break
+    yield from io.StringIO("".join(begun), newline=ends)
 
 
 def files(source: Source) -> list[Source]:
@@ -194,11 +258,11 @@ def decoded(content: bytes, name: str, line: int = 1) -> str:
         raise _wrong_utf8(error, name, line) from error
 
 
-def _wrong_utf8(error: UnicodeDecodeError, name: str, line: int) -> InputError:
-    """Say where the wrong byte stands; `line` is that of the first byte decoded."""
+def _wrong_utf8(error: UnicodeDecodeError, name: str, line: int, columns: int = 0) -> InputError:
+    """Say where the wrong byte stands. `columns` of this line stand before the first one."""
     before = error.object[: error.start].decode("utf-8", "replace").removeprefix(_BOM)
     line += before.count("\n")
-    column = len(before) - before.rfind("\n")
+    column = len(before) - before.rfind("\n") + (0 if "\n" in before else columns)
     return InputError(
         f"{name}:{line}:{column}: expected UTF-8, got the byte 0x{error.object[error.start]:02x}: "
         "convert the text to UTF-8"

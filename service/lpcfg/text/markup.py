@@ -3,6 +3,9 @@
 import re
 
 _LOOKED_AT = 4000  # characters: a kind of file shows itself at its beginning
+_BEFORE = "\ufeff \t\r\n"
+_FIRST = "#1(<"
+"""The characters that texts of other kinds begin with."""
 _LABEL = r"[A-Z][A-Z0-9$=|*-]*"
 _LEAF = rf"\((?:{_LABEL}|[.,:#$]|``|'') [^\s()]+\)"
 _OPENING = rf"\(\s*(?:{_LABEL}\s*)?\("  # a sentence in parentheses has words before the second one
@@ -17,9 +20,15 @@ _COMMENT = r"#\s*(?:text|sent_id|newdoc id|newpar id|global\.columns) = "
 _CONLLU = re.compile(rf"(?:#[^\n]*\n\s*)*{_ROW}|{_COMMENT}")
 
 
+def is_undecided(beginning: str) -> bool:
+    """Return True if `foreign` may tell more of a text when more than its beginning is there."""
+    head = beginning.lstrip(_BEFORE)
+    return len(beginning) < _LOOKED_AT and (not head or head[0] in _FIRST)
+
+
 def foreign(text: str) -> str | None:
     """Name the kind of a text that is not plain text: "CoNLL-U", "Penn brackets", "HTML"."""
-    head = text[:_LOOKED_AT].lstrip("\ufeff \t\r\n")
+    head = text[:_LOOKED_AT].lstrip(_BEFORE)
     if head.startswith(("#", "1")) and _CONLLU.match(head):
         return "CoNLL-U"
     if head.startswith("(") and (_BRACKETS.match(head) or _OPEN_LINE.fullmatch(head.rstrip())):

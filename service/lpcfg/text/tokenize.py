@@ -1,14 +1,15 @@
 """Raw text → sentences → tokens, every one with its place in the text.
 
     segments        text → sentences with tokens       tokenize      one sentence → tokens
+    segments_of     the same for text that comes in chunks
     penn_forms      a caller's own tokens → the words a model knows them by
 
 What holds for every string, lone surrogates included: tokens stand in order and do not overlap,
 `token.text == text[token.start:token.end]`, and every character for which `str.isspace` is false
 lies in exactly one token. Offsets count code points and are half-open. Time is linear.
 
-Everything is decided on a *folded* copy of the text, in which each code point stands for exactly
-one of the text: curly quotes are straight, Unicode spaces are blanks, surrogates U+FFFD.
+Everything is decided on a folded copy of the text (`text/folding.py`); `text/sentences.py` says
+where sentences end.
 
 Tokens follow the newer Penn conventions, which CRAFT and GUM share: hyphens and slashes inside
 words are tokens (`wild - type`, `mg / ml`) but for prefixes such as `non-` and suffixes such as
@@ -23,11 +24,18 @@ from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import chain, islice, pairwise
+from itertools import islice, pairwise
 
-import sentencex
-
+from lpcfg.text.abbreviations import (
+    AFTER_A_STOP,
+    ALWAYS_DOTTED,
+    DOTTED,
+    DOTTED_BEFORE_NUMBERS,
+    any_of,
+)
+from lpcfg.text.folding import FOLDS, fold
 from lpcfg.text.languages import LANGUAGES, Language
+from lpcfg.text.sentences import Window, sentences_in, sentences_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,10 +67,31 @@ def segments(
     or with a number such as `1.` begins a sentence as well. Token offsets count from the beginning
     of the whole text.
     """
-    folded, row = _fold(text), LANGUAGES[language]
-    for start, end in _sentences(folded, row):
-        tokens = _tokens_of(text, folded, start, end, row, multiwords)
-        yield TokenizedSentence(text[start:end], start, end, tokens)
+    row = LANGUAGES[language]
+    return _tokenized(sentences_in(text, row), row, multiwords)
+
+
+def segments_of(
+    chunks: Iterable[str], language: str = "english", multiwords: AbstractSet[str] = frozenset()
+) -> Iterator[TokenizedSentence]:
+    """Yield the sentences of a text that comes in chunks, each as soon as its end is known.
+
+    However the text is cut into chunks, they are those of the whole text. Some 3,000 characters
+    and a chunk are held in memory.
+    """
+    row = LANGUAGES[language]
+    return _tokenized(sentences_of(chunks, row), row, multiwords)
+
+
+def _tokenized(
+    found: Iterable[tuple[Window, int, int]], language: Language, multiwords: AbstractSet[str]
+) -> Iterator[TokenizedSentence]:
+    for window, start, end in found:
+        before, text = window.before, window.text
+        tokens = _tokens(text, window.folded, (start, end), language, before=before)
+        if multiwords:
+            tokens = _joined(text, tokens, multiwords, before)
+        yield TokenizedSentence(text[start:end], before + start, before + end, tokens)
 
 
 def tokenize(
@@ -75,166 +104,8 @@ def tokenize(
     """List the tokens of a text that is one sentence, or is taken for one; at most `most` of
     them.
     """
-    row = LANGUAGES[language]
-    return _tokens_of(text, _fold(text), 0, len(text), row, multiwords, most)
-
-
-def _tokens_of(
-    text: str,
-    folded: str,
-    start: int,
-    end: int,
-    language: Language,
-    multiwords: AbstractSet[str],
-    most: int | None = None,
-) -> tuple[Token, ...]:
-    """List the tokens of text[start:end], a sentence, by the conventions of its language."""
-    if language.has_penn_tokens:
-        found = _tokens(text, folded, start, end, most)
-    else:
-        spans = _plain_spans(folded[start:end].replace("\n", " "), language)
-        placed = ((start + left, start + right, form) for left, right, form in spans)
-        found = _placed(text, folded, islice(placed, most))
+    found = _tokens(text, fold(text), (0, len(text)), LANGUAGES[language], most=most)
     return _joined(text, found, multiwords) if multiwords else found
-
-
-# Folding ------------------------------------------------------------------------------------------
-
-_PARAGRAPH_SEPARATOR = "\u2029"
-_LINE_BREAKS = "\n\r\v\f\x1c\x1d\x1e\x85\u2028"
-_DOUBLE_QUOTES = "“”„‟«»＂"
-_SINGLE_QUOTES = "‘’‚‛＇"
-_HYPHENS = "\u2010\u2011"
-_FOLDS = (
-    # str.isspace knows no white space above U+3000.
-    dict.fromkeys((code for code in range(0x3001) if chr(code).isspace()), " ")
-    | dict.fromkeys(range(0xD800, 0xE000), "\ufffd")
-    | dict.fromkeys(map(ord, _LINE_BREAKS), "\n")
-    | dict.fromkeys(map(ord, _DOUBLE_QUOTES), '"')
-    | dict.fromkeys(map(ord, _SINGLE_QUOTES), "'")
-    | dict.fromkeys(map(ord, _HYPHENS), "-")
-    | {ord(_PARAGRAPH_SEPARATOR): _PARAGRAPH_SEPARATOR}
-)
-
-
-def _fold(text: str) -> str:
-    # CRLF is one line break, not two, and must stay two code points.
-    return text.replace("\r\n", " \n").translate(_FOLDS)
-
-
-# Sentences ----------------------------------------------------------------------------------------
-
-_PARAGRAPH_BREAK = re.compile(
-    rf"\n\ *+\n\s*+|{_PARAGRAPH_SEPARATOR}\s*+"
-    # … or a line break before a line that begins like the item of a list
-    r"|\n(?=\ *+(?:[-*•‣◦]|\d{1,3}[.)])\ )"
-)
-# sentencex takes quadratic time on some texts, in which no other thread runs (10,240 characters of
-# quotations that are never closed: 70 ms, 2,048: 3 ms), so it never sees more characters than this
-# at once. Sentences a parser can answer are shorter: 200 tokens of English have some 1,200.
-_BLOCK = 2048
-# sentencex swallows the rest of a paragraph after a sentence that begins with `(A)`. With such
-# parentheses hidden from it, it finds 99.2 % of the ends of CRAFT's sentences, else 96.2 %.
-_ASIDE = re.compile(r"\(([^().!?]*+)\)")
-_DAY = re.compile(r"\b\d{1,2}\.\s++\Z")
-_CJK_STOP = re.compile(r"[。！？｡]['\")\]]*+\Z")
-_STOP = re.compile(r"[.!?…。！？｡؟।॥]['\")\]]*+\s*+\Z")
-# A full stop without a blank behind it ends a sentence in `said.Then`, but not in `Node.js`.
-_AFTER_A_STOP = r"[A-Z][a-z]++(?![A-Z0-9_(`]|\.\w)"
-"""A word that may begin a sentence right after a full stop; `asyncio.TaskGroup` has none."""
-_MISSING_BLANK = re.compile(rf"[a-z]{{2}}[.!?]{_AFTER_A_STOP}")
-# What no sentence ends with, though a full stop and a blank follow …
-_TITLE = re.compile(
-    r"(?:\A|[\s('\"\[])(?:Mr|Mrs|Ms|Mx|Dr|Drs|Prof|St|Mt|Ft|Gen|Sen|Rep|Gov|Lt|Col|Capt|Sgt|Rev|Hon"
-    r"|Maj|Adm|Cmdr|Cpl|Pvt|Pres|[Ff]igs?|Eqs?|Refs?|[Pp]p|[Vv]ols?|vs|cf|ca|approx|esp|incl"
-    r"|a\.k\.a|[Ee]\.g|[Ii]\.e)\.\s*+\Z"
-)
-# … and pieces that are no sentence, but the number of an item in a list.
-_ITEM = re.compile(r"\s*+\(?(?:\d{1,3}|[A-Za-z])[.)]\s*+")
-
-
-def _sentences(folded: str, language: Language) -> Iterator[tuple[int, int]]:
-    """Find where sentences begin and end. Neither end of a sentence is a space."""
-    for start, end in _paragraphs(folded):
-        cuts = (start + cut for cut in _cuts(folded[start:end], language))
-        for left, right in pairwise(chain([start], cuts)):
-            sentence = folded[left:right]
-            body = sentence.strip()
-            if body:
-                begin = left + len(sentence) - len(sentence.lstrip())
-                yield begin, begin + len(body)
-
-
-def _paragraphs(folded: str) -> Iterator[tuple[int, int]]:
-    start = 0
-    for gap in _PARAGRAPH_BREAK.finditer(folded):
-        yield start, gap.start()
-        start = gap.end()
-    yield start, len(folded)
-
-
-def _cuts(paragraph: str, language: Language) -> Iterator[int]:
-    """Yield the ends of the sentences of a paragraph, found in blocks of bounded length."""
-    start = 0
-    while len(paragraph) - start > _BLOCK:
-        block = paragraph[start : start + _BLOCK]
-        # The last sentence of a block may go on behind it: the next block begins with it.
-        ends = _sentence_ends(block, language)[:-1] or [block.rfind(" ") + 1 or _BLOCK]
-        yield from (start + end for end in ends)
-        start += ends[-1]
-    yield from (start + end for end in _sentence_ends(paragraph[start:], language))
-
-
-def _sentence_ends(block: str, language: Language) -> list[int]:
-    """List the ends of the sentences of a block, in order; the last one is the block's own end."""
-    visible = _ASIDE.sub(r"x\1x", block.replace("\n", " "))
-    try:
-        boundaries = sentencex.get_sentence_boundaries(language.code, visible)
-    except BaseException as problem:
-        # sentencex panics on some strings. The class of its panics cannot be imported, and is no
-        # Exception.
-        if type(problem).__name__ != "PanicException":
-            raise
-        return [*(match.end() for match in re.finditer("\n", block)), len(block)]
-    ends: list[int] = []
-    start = 0
-    for boundary in boundaries:
-        end = boundary["end_index"]
-        if _is_end(block, start, end, language):
-            ends.append(end)
-            start = end
-    return [*ends, len(block)]
-
-
-def _is_end(block: str, start: int, end: int, language: Language) -> bool:
-    """Return True if block[start:end], a sentence by sentencex, is a sentence here too."""
-    if not start < end < len(block):
-        return False
-    tail = block[max(start, end - 16) : end]
-    if not (tail[-1].isspace() or _CJK_STOP.search(tail) or _MISSING_BLANK.match(block, end - 3)):
-        return False
-    if _TITLE.search(tail) or _ITEM.fullmatch(tail) or _goes_on(tail, block[end : end + 16]):
-        return False
-    if language.dotted and _dotted(language.dotted).search(tail):
-        return False
-    if _DAY.search(tail) and block[end:].startswith(language.months or "\0"):
-        return False
-    return _STOP.search(tail) is not None
-
-
-@lru_cache
-def _dotted(words: tuple[str, ...]) -> re.Pattern[str]:
-    """Match one of these abbreviations at the end of a text."""
-    return re.compile(rf"(?:\A|[\s('\"\[])(?:{'|'.join(map(re.escape, words))})\.\s*+\Z")
-
-
-def _goes_on(tail: str, behind: str) -> bool:
-    """Return True if the text behind an abbreviation at the end of the tail belongs to it."""
-    return bool(
-        (behind[:1].islower() and _ABBREVIATION.search(tail))
-        or (behind[:1].isdecimal() and _BEFORE_A_NUMBER.search(tail))
-        or (_HOUR.search(tail) and _DAY_OR_ZONE.match(behind))
-    )
 
 
 # Tokens -------------------------------------------------------------------------------------------
@@ -262,23 +133,6 @@ _PREFIXES = (
     "re semi sub super supra tri ultra uni vice x(?=-ray)"
 )
 _SUFFIXES = "esque fold wise"
-# These keep their full stop at the end of a sentence too, as dotted letters (U.S., p.m.) do …
-_ALWAYS_DOTTED = "etc al Inc Corp Ltd Co Jr Sr"
-# … these only within one …
-_DOTTED = (
-    "Mr Mrs Ms Mx Messrs Mme Mlle Dr Drs Prof St Mt Ft Gen Sen Rep Gov Lt Col Capt Sgt Rev Hon Fr "
-    "Maj Adm Cmdr Cpl Pvt Pres Bros Dept Univ Assn Ave Blvd Rd vs v viz cf ca approx resp esp incl "
-    "Jan Feb Mar Apr Jun Jul Aug Sep Sept Oct Nov Dec Mon Tue Tues Wed Thu Thur Thurs Fri Sat Sun "
-    "Ala Ariz Ark Calif Colo Conn Fla Ga Ill Kan Ky La Mass Md Mich Minn Mo Okla Ore Pa Penn Tenn "
-    "Tex Va Vt Wis Ph Est est abbr Int ed eds Ed Eds trans"
-)
-# … and these only before a number.
-_DOTTED_BEFORE_NUMBERS = (
-    "No Nos no nos Fig Figs fig figs Eq Eqs Ref Refs ref refs Vol Vols vol vols p pp ch chr Ch sec "
-    "Sec Chap Tab cat Art art"
-)
-
-
 # A number and one of these behind it are two tokens.
 _UNITS = (
     "kg mg µg μg ng lb lbs oz km cm mm nm µm μm mi ft yd yds ml mL µl μl dl cl mph kph rpm Hz kHz "
@@ -302,24 +156,10 @@ _CLIPPED = (
 _PREFIX = "|".join(_PREFIXES.split())
 
 
-def _any(words: str) -> str:
-    return "|".join(map(re.escape, words.split()))
-
-
-# What a lower-case word may follow within a sentence.
-_ABBREVIATION = re.compile(
-    rf"(?:\b(?:{_any(_DOTTED)}|{_any(_ALWAYS_DOTTED)})|\.[A-Za-z]{{1,2}})\.\s*+\Z"
-)
-_BEFORE_A_NUMBER = re.compile(rf"\b(?:{_any(_DOTTED_BEFORE_NUMBERS)}|{_any(_DOTTED)})\.\s*+\Z")
-_HOUR = re.compile(r"[AaPp]\.[Mm]\.\s*+\Z")
-_DAY_OR_ZONE = re.compile(
-    r"(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day|(?:Eastern|Central|Mountain|Pacific|[A-Z]{2,4})\b"
-    r"|January|February|March|April|June|July|August|September|October|November|December|May \d"
-)
 _SENTENCE_END = r"[\"')\]}]*+\s*+\Z"
 _URL_REST = r"""[^\s<>"`]* [^\s<>"'`.,;:!?)\]}]"""
-_SUFFIX = f"(?: -(?i:{_any(_SUFFIXES)}) (?!{_W}) )?"
-_FILE_END = rf"\.(?:{_any(_EXTENSIONS)}) (?!{_W}|\.\w)"
+_SUFFIX = f"(?: -(?i:{any_of(_SUFFIXES)}) (?!{_W}) )?"
+_FILE_END = rf"\.(?:{any_of(_EXTENSIONS)}) (?!{_W}|\.\w)"
 _STEP = r"\.?[\w+-](?:[\w.+-]{0,62}[\w+-])?"
 _NUMBER = r"\.?\d++ (?: ,(?=\d{3}(?!\d)) \d++ | \.\d++ )*+"
 _TOKEN = re.compile(
@@ -329,14 +169,14 @@ _TOKEN = re.compile(
     # Written as one though it holds marks that else stand apart: code, addresses, paths …
     | (?<!`) ` [^`\s]{{1,200}} ` (?!`)
     | (?: https?:// | ftp:// | www\. | (?:doi:)? 10\.\d{{4,9}}/ ) {_URL_REST}
-    | (?: [A-Za-z0-9-]{{1,63}}\. ){{1,8}} (?:{_any(_DOMAINS)})/ (?: {_URL_REST} )?
+    | (?: [A-Za-z0-9-]{{1,63}}\. ){{1,8}} (?:{any_of(_DOMAINS)})/ (?: {_URL_REST} )?
     | [\w.+-]{{1,64}}+ @ [\w-]{{1,63}} (?: \.[\w-]{{1,63}} ){{1,8}}
     | [@\#] {_LETTER} \w*+ | \#\d++ (?!{_W}) | (?<!\S) /?[ru]/\w{{2,30}}+
     | (?<![^\s"'(\[=]) (?: (?:~|\.\.?)(?:/{_STEP}){{1,16}} | (?:/{_STEP}){{2,16}} ) /?
     | (?<!\S) [A-Za-z]:\\ (?: [^\s"'<>|?*,;)]{{0,256}} [^\s"'<>|?*,;).:!] )?
     | (?: [\w.+-]{{1,64}}/ ){{1,16}} \w (?:[\w.+-]{{0,62}}\w)? {_FILE_END}
     | \w{{1,64}} (?: [-.]\w{{1,64}} ){{1,8}} {_FILE_END}
-    | (?<!\S) \. (?: NET | gitignore | dockerignore | bashrc | {_any(_EXTENSIONS)} ) (?!{_W})
+    | (?<!\S) \. (?: NET | gitignore | dockerignore | bashrc | {any_of(_EXTENSIONS)} ) (?!{_W})
     # … emoticons and emoji …
     | (?<!\S)
       (?: [:;] [-']{{0,2}} [()DPpOo3/\\|*\[\]] | = [-']? [()DPp] | </?3 | \^[_.-]?\^ | -_+-
@@ -361,22 +201,22 @@ _TOKEN = re.compile(
     # Words with a full stop or a slash of their own
     | (?=[A-Za-z]{{1,6}}+\.)
       (?: (?: [A-Za-z]{{1,2}}\. ){{2,}}+ (?!{_W})
-        | (?: {_any(_ALWAYS_DOTTED)} ) \. (?!{_W})
+        | (?: {any_of(ALWAYS_DOTTED)} ) \. (?!{_W})
         | (?: Mr|Mrs|Ms|Dr|Prof ) \. (?=[A-Z])
-        | (?: {_any(_DOTTED)} | [A-Za-z] ) \. (?!{_W}|{_SENTENCE_END})
-        | (?: {_any(_DOTTED_BEFORE_NUMBERS)} ) \. (?=\s?\d) )
+        | (?: {any_of(DOTTED)} | [A-Za-z] ) \. (?!{_W}|{_SENTENCE_END})
+        | (?: {any_of(DOTTED_BEFORE_NUMBERS)} ) \. (?=\s?\d) )
     | (?<!/) (?i: n/a | w/o | b/c | c/o | s/he ) (?!{_W}|/) | (?<![^\s(]) [Ww]/ (?! [vw](?!{_W}) )
     # Numbers
     | \d++ (?: \.\d++ )?+ [eE] [-+]? \d++ (?!{_W})
-    | {_NUMBER} (?: (?!{_W}) {_SUFFIX} | (?= (?: {_any(_UNITS)} | (?<=\d\d)g ) (?!{_W}) ) )
+    | {_NUMBER} (?: (?!{_W}) {_SUFFIX} | (?= (?: {any_of(_UNITS)} | (?<=\d\d)g ) (?!{_W}) ) )
     | (?<=[$£€¥]) {_NUMBER} (?=[kKmMbB](?!{_W}))
     # Words
     | [A-J]\# (?!{_W})
-    | (?i: {_any(_CLIPPED)} ) ' (?=\s)
+    | (?i: {any_of(_CLIPPED)} ) ' (?=\s)
     | (?i: uh | um | mm | hm | nuh | mhm ) - (?i: huh | hum | uh | mm | hm ) (?!{_W})
     | (?: (?=\w{{1,7}}+-[^\W_]) (?i:{_PREFIX}) - )*+
       {_W}++ (?: (?<=\d),(?=\d{{3}}(?!\d)) {_W}++
-               | \. (?! (?<=[a-z]{{2}}\.) {_AFTER_A_STOP} ) {_W}++
+               | \. (?! (?<=[a-z]{{2}}\.) {AFTER_A_STOP} ) {_W}++
                | (?<={_LETTER})'(?={_LETTER}) {_W}++
                | (?<=[A-Z])&(?=[A-Z]) {_W}++ )*+
       (?: \++ (?! {_W} | /[-+−–] ) | \(\) | {_SUFFIX} )
@@ -415,16 +255,29 @@ _BARE = {
 
 
 def _tokens(
-    text: str, folded: str, start: int, end: int, most: int | None = None
+    text: str,
+    folded: str,
+    place: tuple[int, int],
+    language: Language,
+    *,
+    before: int = 0,
+    most: int | None = None,
 ) -> tuple[Token, ...]:
-    found = islice(_spans(folded[start:end].replace("\n", " ")), most)
+    """Return the tokens at a place of a text, by the conventions of its language.
+
+    `before` is the place of the text in the caller's.
+    """
+    start, end = place
+    sentence = folded[start:end].replace("\n", " ")
+    spans = _spans(sentence) if language.has_penn_tokens else _plain_spans(sentence, language)
+    found = islice(spans, most)
     return _placed(
-        text, folded, ((start + left, start + right, form) for left, right, form in found)
+        text, folded, ((start + left, start + right, form) for left, right, form in found), before
     )
 
 
 def _placed(
-    text: str, folded: str, found: Iterable[tuple[int, int, str | None]]
+    text: str, folded: str, found: Iterable[tuple[int, int, str | None]], before: int = 0
 ) -> tuple[Token, ...]:
     """Return the tokens at these places, with their forms."""
     spans = list(found)
@@ -433,7 +286,7 @@ def _placed(
         (_turn(folded, left, right) for left, right, _ in spans),
     )
     return tuple(
-        Token(text[left:right], form, left, right)
+        Token(text[left:right], form, before + left, before + right)
         for (left, right, _), form in zip(spans, forms, strict=True)
     )
 
@@ -508,8 +361,13 @@ def _plain_token(elisions: tuple[str, ...]) -> re.Pattern[str]:
     )
 
 
-def _joined(text: str, tokens: Sequence[Token], multiwords: AbstractSet[str]) -> tuple[Token, ...]:
-    """Join tokens with blanks between them that a treebank writes as one word: `por ciento`."""
+def _joined(
+    text: str, tokens: Sequence[Token], multiwords: AbstractSet[str], before: int = 0
+) -> tuple[Token, ...]:
+    """Join tokens with blanks between them that a treebank writes as one word: `por ciento`.
+
+    `before` is the place of the text in the caller's.
+    """
     longest = max(word.count("_") for word in multiwords) + 1
     found: list[Token] = []
     k = 0
@@ -517,14 +375,16 @@ def _joined(text: str, tokens: Sequence[Token], multiwords: AbstractSet[str]) ->
         size = 1
         for wanted in range(min(longest, len(tokens) - k), 1, -1):
             part = tokens[k : k + wanted]
-            blanks = all(b.start - a.end == 1 and text[a.end] == " " for a, b in pairwise(part))
+            blanks = all(
+                b.start - a.end == 1 and text[a.end - before] == " " for a, b in pairwise(part)
+            )
             if blanks and "_".join(token.form for token in part) in multiwords:
                 size = wanted
                 break
         part = tokens[k : k + size]
         form = "_".join(token.form for token in part)
         start, end = part[0].start, part[-1].end
-        found.append(Token(text[start:end], form, start, end))
+        found.append(Token(text[start - before : end - before], form, start, end))
         k += size
     return tuple(found)
 
@@ -545,7 +405,7 @@ _FORMS = {
     "―": "--",
 }
 _FORM_FOLDS: dict[int, str | None] = {
-    **{code: fold for code, fold in _FOLDS.items() if not fold.isspace()},
+    **{code: fold for code, fold in FOLDS.items() if not fold.isspace()},
     **dict.fromkeys(map(ord, "\u00ad\u200b\u2060\ufeff")),
     ord("("): "-LRB-",
     ord(")"): "-RRB-",
@@ -594,8 +454,16 @@ def _turned(forms: Iterable[str], turns: Iterable[bool | None]) -> Iterator[str]
         yield form
 
 
-@lru_cache(maxsize=1 << 14)
+LONGEST_KEPT = 64
+"""Letters of the longest word that is remembered: one of a million takes megabytes, and comes
+once."""
+
+
 def _form(word: str) -> str:
+    return _known_form(word) if len(word) <= LONGEST_KEPT else _form_of(word)
+
+
+def _form_of(word: str) -> str:
     """Return the form of a word that is no quotation mark: folded, composed, brackets spelled
     out.
     """
@@ -609,6 +477,9 @@ def _form(word: str) -> str:
     word = _ENTITIES.get(word, word)
     form = unicodedata.normalize("NFC", _FORMS.get(word) or word.translate(_FORM_FOLDS))
     return form or word
+
+
+_known_form = lru_cache(maxsize=1 << 14)(_form_of)
 
 
 def _turn(folded: str, start: int, end: int) -> bool | None:

@@ -1,9 +1,11 @@
 """The facade: typed answers to whatever is asked, the same however many ask at once."""
 
+import gc
 import itertools
 import math
 import random
 import threading
+import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import cache
@@ -26,6 +28,7 @@ from lpcfg.kinds.constituency.predict import FRAGMENT, LONGEST, Parser
 from lpcfg.kinds.constituency.results import Analysis
 from lpcfg.kinds.sentences import Constraint, Sentence
 from lpcfg.store.versions import publish
+from lpcfg.text.tokenize import penn_forms
 from lpcfg.trees.binarize import binarize
 from lpcfg.trees.brackets import write
 from lpcfg.trees.tree import Tree
@@ -647,3 +650,22 @@ def test_the_probabilities_of_a_words_tags_add_up_to_one() -> None:
     (found,) = parser.parse([Sentence(("Anna", "saw", "dogs", "."))])
     assert all(0.0 < token.probability <= 1.0 for token in found.tokens if token.probability)
     assert found.tokens[-1].probability == pytest.approx(1.0, abs=1e-6)  # nothing else is possible
+
+
+def test_words_of_a_million_letters_are_not_remembered() -> None:
+    parser = Parser.load("en", STORE)
+
+    def read(start: str) -> None:
+        word = start + "a" * 10**6 + "𝒳_"  # in four bytes a letter
+        parser.parse([Sentence((word,), forms=penn_forms((word,)))])
+
+    read("first")  # kernels are loaded
+    tracemalloc.start()
+    try:
+        for start in ("second", "third"):
+            read(start)
+        gc.collect()
+        kept, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert kept < 10**6

@@ -37,11 +37,12 @@ from lpcfg.engine.rescoring.names import HeadTable, RowNames, codes, names_of
 from lpcfg.engine.rescoring.quantized import QuantizedWeights
 from lpcfg.grammar.tables import Grammar, Ints, Longs, Singles
 from lpcfg.grammar.tagging import shape
+from lpcfg.text.tokenize import LONGEST_KEPT
 
 SUFFIX = 3
 """Letters of a suffix."""
 CACHED_WORDS = 100_000
-"""Words whose codes are remembered."""
+"""Words whose codes are remembered, none longer than `LONGEST_KEPT`."""
 CACHED_ROWS = 2_000
 """Words whose rows of the hidden part are remembered: 17 MB in `en`, and most words of a text."""
 _BOUNDARY_CODES = codes(["before the first word", "after the last word"])
@@ -169,9 +170,11 @@ class WordFacts:
         """Return the numbers of a word in bytes, which take less memory and are joined faster."""
         cached = self._cache.get(word)
         if cached is None:
-            if len(self._cache) >= CACHED_WORDS:
-                self._cache.clear()
-            cached = self._cache[word] = self._facts(word)
+            cached = self._facts(word)
+            if len(word) <= LONGEST_KEPT:
+                if len(self._cache) >= CACHED_WORDS:
+                    self._cache.clear()
+                self._cache[word] = cached
         return cached
 
     def _facts(self, word: str) -> bytes:

@@ -4,15 +4,17 @@ A sentence is its comment lines and its rows of ten fields. Only words (rows num
 have arcs; rows like `3-4` (a multiword token) and `5.1` (an empty node) are kept as they are.
 """
 
+import io
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain
 
 from lpcfg.base.errors import InputError, TreebankError
 from lpcfg.kinds import sentences
 from lpcfg.kinds.dependencies.arcs import Arcs, problem_of
-from lpcfg.text.files import Source, texts
+from lpcfg.text.files import Source, files, lines, name_of
 
 FIELDS = ("ID", "FORM", "LEMMA", "UPOS", "XPOS", "FEATS", "HEAD", "DEPREL", "DEPS", "MISC")
 ID, FORM, _, UPOS, XPOS, _, HEAD, DEPREL, _, MISC = range(len(FIELDS))
@@ -22,6 +24,8 @@ _EMPTY = re.compile(r"(0|[1-9][0-9]*)\.[1-9][0-9]*")
 _HEAD = re.compile(r"0|[1-9][0-9]*")
 _TEXT = "# text = "
 NO_SPACE = "SpaceAfter=No"
+_LONGEST = 1 << 19
+"""Characters of a sentence: some 10,000 words."""
 
 Row = tuple[str, ...]
 
@@ -153,32 +157,41 @@ def read(source: Source | Sequence[Source]) -> Iterator[Sentence]:
     """
     several = [source] if isinstance(source, str) or not isinstance(source, Sequence) else source
     for one in several:
-        for name, text in texts(one):
-            yield from read_string(text, source=name)
+        for file in files(one):
+            yield from _read(lines(file, ends="\n", longest=_LONGEST), name_of(file))
 
 
 def read_string(text: str, *, source: str = "<string>") -> Iterator[Sentence]:
     """Read every sentence of a text; `source` names it in errors."""
+    # Not splitlines(): a form may hold what Python takes for the end of a line, as U+2028.
+    return _read(io.StringIO(text, newline="\n"), source)
+
+
+def _read(given: Iterable[str], source: str) -> Iterator[Sentence]:
+    """Read every sentence of lines, which have their newlines."""
     comments: list[str] = []
     rows: list[Row] = []
-    lines: list[int] = []
+    numbers: list[int] = []
     empty = True
-    # Not splitlines(): a form may hold what Python takes for the end of a line, as U+2028.
-    for number, line in enumerate([*text.split("\n"), ""], start=1):
-        line = line.removesuffix("\r")
+    number = size = 0
+    for number, line in enumerate(chain(given, [""]), start=1):
+        line = line.removesuffix("\n").removesuffix("\r")
+        size += len(line)
+        if size > _LONGEST:
+            problem = f"expected the end of a sentence, got none in {_LONGEST} characters: mark it"
+            raise TreebankError(f"{problem} by an empty line", source=source, line=number, column=1)
         if line.startswith("#") and not rows:
             comments.append(line)
         elif line:
             rows.append(_row(line, source, number))
-            lines.append(number)
+            numbers.append(number)
         elif rows:
             empty = False
-            yield _checked(comments, rows, lines, source)
-            comments, rows, lines = [], [], []
+            yield _checked(comments, rows, numbers, source)
+            comments, rows, numbers, size = [], [], [], 0
     if comments:
-        at = text.count("\n") + 1
         problem = "expected words after the comments, got the end: remove the comments"
-        raise TreebankError(problem, source=source, line=at, column=1)
+        raise TreebankError(problem, source=source, line=number, column=1)
     if empty:
         problem = "expected sentences in CoNLL-U, got none: give a file with words"
         raise TreebankError(problem, source=source, line=1, column=1)

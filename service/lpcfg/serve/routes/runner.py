@@ -4,8 +4,8 @@ A process takes the jobs that no other works on, those that a dead one has left 
 on behind their last whole answer. At its end it leaves them to others, or to itself after a start.
 
 A piece may take the process with it, for want of memory. So attempts are counted on the disk before
-they begin. The piece at which one has died has no other beside it, so that it dies of itself alone;
-once two have died at the same piece, the job is set aside.
+they begin. Pieces of a job over which one has died have no others beside them, so that it dies of
+itself alone; once two have died at the same piece, the job is set aside.
 """
 
 import asyncio
@@ -166,15 +166,16 @@ class Runner:
         longest = self._service.settings.max_body_bytes
         most = _PIECE_BYTES // growth(lines.asked.options)
         number, died, begun = progress.answered + 1, job.attempts(), False
+        room = AT_ONCE if died else 1
         try:
             while piece := await asyncio.to_thread(read_piece, given, number, longest, most):
-                async with self._room_for(AT_ONCE if died else 1):
+                async with self._room_for(room):
                     if not begun:
                         begun = True
                         await _to_its_end(job.begin_attempt)
                     found = await self._answers(lines, piece)
                     progress = await _to_its_end(_write, answers, job, found, progress)
-                if died:  # elsewhere, as it seems: of the next lines, this attempt is the first
+                if died:  # of the next lines, this attempt is the first
                     died = 0
                     job.end_attempt(1)
                 number += len(piece)
