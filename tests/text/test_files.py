@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from lpcfg.errors import InputError
 
+from lpcfg.base.errors import InputError
 from lpcfg.text import files
 from lpcfg.text.files import chunks, lines
 
