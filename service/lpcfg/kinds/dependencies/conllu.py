@@ -212,15 +212,15 @@ def sentence_of(arcs: Arcs, text: str | None = None, comments: Sequence[str] = (
     rows: list[Row] = []
     for k, word in enumerate(arcs.words):
         upos, _, xpos = (arcs.tags[k] if arcs.tags else "_").partition("|")
-        glued = text is not None and arcs.offsets and _is_glued(arcs.offsets, k)
-        misc = NO_SPACE if glued else "_"
+        joined = text is not None and arcs.offsets and _has_no_space(arcs.offsets, k)
+        misc = NO_SPACE if joined else "_"
         head, label = str(arcs.heads[k]), arcs.labels[k]
         rows.append((str(k + 1), word, "_", upos, xpos or "_", "_", head, label, "_", misc))
     line = " ".join(arcs.words) if text is None else " ".join(text.split())
     return Sentence((*(f"# {one}" for one in comments), _TEXT + line), tuple(rows))
 
 
-def _is_glued(offsets: Sequence[tuple[int, int]], k: int) -> bool:
+def _has_no_space(offsets: Sequence[tuple[int, int]], k: int) -> bool:
     return k + 1 < len(offsets) and offsets[k][1] == offsets[k + 1][0]
 
 

@@ -98,7 +98,7 @@ def train(
     model = replace(
         model, inverse_temperature=_sharpness(model, held_out), spectral=_spectral(gold)
     )
-    clock.mark("sharpness and Algorithm 1")
+    clock.mark("inverse temperature and Algorithm 1")
     report = Report(
         len(gold),
         sum(len(arcs.words) for arcs in gold),

@@ -7,11 +7,11 @@ import { byId, html, svg } from "./dom.js";
 import { levelOf, sureness } from "./doubt.js";
 import { dragToScroll } from "./drag.js";
 import { relationMeaning, universalMeaning } from "./relations.js";
-import { isLitWord } from "./spotlight.js";
+import { isLitWord } from "./hover.js";
 import { TYPE, widthOf } from "./type.js";
 
 /** Show the dependencies of the chosen sentence where the reader wants them and a model gives them. */
-export function showArcs(store, session, spotlight) {
+export function showArcs(store, session, hover) {
   const box = html("div", { class: "canvas", tabindex: "0", role: "region", "aria-label": "Dependencies" });
   dragToScroll(box);
   byId("arcs").append(box);
@@ -25,9 +25,9 @@ export function showArcs(store, session, spotlight) {
   store.on(["arcs"], ({ arcs }) => {
     const [sentence] = arcs?.sentences ?? [];
     byId("arcs-model").textContent = arcs ? `${arcs.model.name}@${arcs.model.version}` : "";
-    box.replaceChildren(...(sentence?.tokens.length ? [picture(sentence.tokens, spotlight)] : []));
+    box.replaceChildren(...(sentence?.tokens.length ? [picture(sentence.tokens, hover)] : []));
   });
-  spotlight.on((spot) => {
+  hover.on((spot) => {
     for (const word of box.querySelectorAll("[data-word]")) {
       const number = Number(word.dataset.word);
       word.classList.toggle("lit", isLitWord(spot, number));
@@ -35,7 +35,7 @@ export function showArcs(store, session, spotlight) {
   });
 }
 
-function picture(tokens, spotlight) {
+function picture(tokens, hover) {
   const { width, height, base, words, arcs } = placeArcs(tokens);
   const told = arcs.map(({ token, from }) => `${token.text}: ${inWords(token.relation)} of `
     + `${from < 0 ? "the root" : tokens[from].text}, ${sureness(token.probability)}`);
@@ -48,7 +48,7 @@ function picture(tokens, spotlight) {
     ...arcs.map((arc) => svg("path", { class: `arc ${levelOf(arc.token.probability)}`, d: curve(arc, base) })),
     ...arcs.map((arc) => svg("path", { class: `tip ${levelOf(arc.token.probability)}`, d: tip(arc.x2, base) })),
     ...arcs.map(label),
-    ...words.map((word) => wordOf(word, base, spotlight)),
+    ...words.map((word) => wordOf(word, base, hover)),
   );
 }
 
@@ -85,8 +85,8 @@ function label({ x1, x2, y, isRoot, label: words, token }) {
   );
 }
 
-function wordOf({ token, number, x }, base, spotlight) {
-  const turn = (on) => () => spotlight.turn(on ? { start: number, end: number + 1, part: "word" } : null);
+function wordOf({ token, number, x }, base, hover) {
+  const turn = (on) => () => hover.turn(on ? { start: number, end: number + 1, part: "word" } : null);
   return svg(
     "g",
     { "data-word": number, on: { pointerenter: turn(true), pointerleave: turn(false) } },

@@ -19,15 +19,15 @@ export class ChartPanel {
   #view;
 
   /** @param trees  has the chosen tree's nodes as `chosen` */
-  constructor(store, spotlight, trees) {
+  constructor(store, hover, trees) {
     this.#store = store;
     this.#trees = trees;
     this.#view = new ChartView({
-      onSpot: (spot) => spotlight.turn(spot),
+      onSpot: (spot) => hover.turn(spot),
       onRead: (cell, crossed) => this.#read(cell, crossed),
     });
     byId("chart").append(this.#view.element);
-    spotlight.on((spot) => this.#view.light(spot));
+    hover.on((spot) => this.#view.light(spot));
     store.on(["marginals", "threshold", "overlay", "tree", "view"], () => this.show());
     byId("threshold").addEventListener("input", (event) => {
       store.set({ threshold: Number(event.target.value) });

@@ -10,7 +10,7 @@ import { dragToScroll } from "./drag.js";
 import { meaningOf } from "./glossary.js";
 import { percent, wordRange } from "./numbers.js";
 import { Minimap } from "./minimap.js";
-import { isLitSpan } from "./spotlight.js";
+import { isLitSpan } from "./hover.js";
 import { TYPE, fitted, widthOf } from "./type.js";
 
 /** Half of this is the height of a row: labels stay readable in it. */

@@ -1,7 +1,7 @@
 /**
  * The page: its state, what shows it, and what changes it.
  *
- *     main        store · spotlight · session → api · link; models · corrections
+ *     main        store · hover · session → api · link; models · corrections
  *     text        text-view · text-pieces · examples · sentences-view
  *     tree        trees-view → tree-view → tree-groups · layout · outline → tree-elements → shapes
  *                 readings · inspector · tree-tools → picture · exports · files; compare · walk
@@ -40,7 +40,7 @@ import { showReadings } from "./readings.js";
 import { showScores } from "./score-panel.js";
 import { showSentences } from "./sentences-view.js";
 import { Session } from "./session.js";
-import { Spotlight } from "./spotlight.js";
+import { Hover } from "./hover.js";
 import { Store } from "./store.js";
 import { showTabs } from "./tabs.js";
 import { showText } from "./text-view.js";
@@ -88,7 +88,7 @@ const LONGEST_LINK = 20_000;
 /** Create a store whose first `set` notifies all listeners of everything. */
 function build() {
   const store = new Store({}, { one: sentenceShown });
-  const spotlight = new Spotlight();
+  const hover = new Hover();
   const service = new Service();
   const session = new Session(store, service);
   const models = new Models(store);
@@ -99,14 +99,14 @@ function build() {
   showText(store, session);
   showSentences(store);
   showNotices(store, session, service);
-  const trees = new TreesView(store, spotlight);
+  const trees = new TreesView(store, hover);
   const inspector = new Inspector(store, session, trees, models);
   showReadings(store, trees);
   showTreeTools(store, trees, session, models);
   showCorrections(store, session);
-  showArcs(store, session, spotlight);
+  showArcs(store, session, hover);
   showHelp(store, models);
-  const chart = new ChartPanel(store, spotlight, trees);
+  const chart = new ChartPanel(store, hover, trees);
   showScores(store, session);
   const refit = () => {
     if (store.now.view === "chart") chart.show();

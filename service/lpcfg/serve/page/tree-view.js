@@ -13,7 +13,7 @@ import { Minimap } from "./minimap.js";
 import { dragToScroll } from "./drag.js";
 import { outline } from "./outline.js";
 import { edgeShapes } from "./shapes.js";
-import { isLitSpan } from "./spotlight.js";
+import { isLitSpan } from "./hover.js";
 import { nodeElement } from "./tree-elements.js";
 import { TreeGroups } from "./tree-groups.js";
 import * as walk from "./walk.js";

@@ -17,15 +17,15 @@ const FEW = 4;
 
 export class TreesView {
   #store;
-  #spotlight;
+  #hover;
   #panes = [];
   #trees = [];
   #turned = null;
   #doubt = -1;
 
-  constructor(store, spotlight) {
+  constructor(store, hover) {
     this.#store = store;
-    this.#spotlight = spotlight;
+    this.#hover = hover;
     store.on(["one"], ({ one }) => {
       this.#trees = (one?.parses ?? []).map((parse) => treeOf(one, parse));
     });
@@ -37,7 +37,7 @@ export class TreesView {
       // a node is chosen in the tree that it belongs to; words are chosen in the first
       if (selected?.id === undefined) this.#panes[0]?.view.choose(selected);
     });
-    spotlight.on((spot) => this.#panes.forEach(({ view }) => view.light(spot)));
+    hover.on((spot) => this.#panes.forEach(({ view }) => view.light(spot)));
   }
 
   /** The nodes of the chosen tree, or null where there is none. */
@@ -175,7 +175,7 @@ export class TreesView {
   #pane(label, nodes, marks, title) {
     const view = new TreeView({
       label,
-      onSpot: (spot) => this.#spotlight.turn(spot),
+      onSpot: (spot) => this.#hover.turn(spot),
       onChoose: (selected) => this.#store.set({ selected, moved: null }),
     });
     const card = html("article", { class: "card" }, title && html("header", {}, title), view.element);

@@ -5,7 +5,7 @@
  * word with all that holds it ("word").
  */
 
-export class Spotlight {
+export class Hover {
   #spot = null;
   #listeners = [];
 
