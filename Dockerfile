@@ -37,7 +37,7 @@ RUN find /opt/lpcfg/lib -name '*.py' -exec touch --date=@0 {} + \
 
 FROM ${BASE}
 ARG KERNELS_FOR=x86-64-v3
-ARG VERSION=0.1.0
+ARG VERSION=0.2.0
 ARG REVISION=unknown
 ARG CREATED=unknown
 ARG SOURCE=unknown

@@ -197,7 +197,7 @@ LEFTOVERS = {
     ".venv/bin/python",
     ".coverage",
     "build/lib/lpcfg/cli/main.py",
-    "dist/lpcfg-0.1.0-py3-none-any.whl",
+    "dist/lpcfg-0.2.0-py3-none-any.whl",
     "service/lpcfg/__pycache__/cores.cpython-311.pyc",
     "service/lpcfg/serve/__pycache__/app.cpython-311.pyc",
     "service/lpcfg.egg-info/PKG-INFO",

@@ -684,7 +684,7 @@ class ServerMetadata(_Answer):
     """The name and version of the server."""
 
     name: str = Field(examples=["lpcfg"])
-    version: str = Field(examples=["0.1.0"])
+    version: str = Field(examples=["0.2.0"])
     extensions: list[str]
 
 

@@ -25,10 +25,10 @@ def encoded(value: Any) -> Encoded:
     """
     if isinstance(value, Encoded):
         return value
-    if isinstance(value, dict) and any(map(_has_encoded, value.values())):
+    if isinstance(value, dict) and _has_encoded(value.values()):
         members = [b"%b:%b" % (encoded(name), encoded(one)) for name, one in value.items()]
         return Encoded(b"{%b}" % b",".join(members))
-    if isinstance(value, list) and _has_encoded(value):
+    if isinstance(value, list) and _has_encoded((value,)):
         return Encoded(b"[%b]" % b",".join(map(encoded, value)))
     made = pydantic_core.to_json(value)  # in a third of the time that the standard library takes
     if b"NaN" in made or b"Infinity" in made:  # a word, or such a number
@@ -41,8 +41,9 @@ def encoded_lines(values: Iterable[Any]) -> bytes:
     return b"".join(b"%b\n" % encoded(one) for one in values)
 
 
-def _has_encoded(value: Any) -> bool:
-    """Look whether a value is encoded, or a list of encoded ones: these are all of one kind."""
-    return isinstance(value, Encoded) or (
-        isinstance(value, list) and bool(value) and isinstance(value[0], Encoded)
-    )
+def _has_encoded(values: Iterable[Any]) -> bool:
+    """Look for a value that is encoded, or a list of such: all of them are or none."""
+    for one in values:
+        if type(one) is Encoded or (type(one) is list and one and type(one[0]) is Encoded):
+            return True
+    return False

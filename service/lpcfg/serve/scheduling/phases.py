@@ -6,7 +6,7 @@ A thread that works for a request has its list of phases at hand; without one, n
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 
 MOST = 64
@@ -29,9 +29,16 @@ class _Present(threading.local):
 _present = _Present()
 
 
-@contextmanager
-def noted_in(phases: list[Phase] | None) -> Iterator[None]:
+_NOTHING = nullcontext()
+
+
+def noted_in(phases: list[Phase] | None) -> AbstractContextManager[None]:
     """Note the phases inside in this list, if there is one."""
+    return _NOTHING if phases is None else _noting_in(phases)
+
+
+@contextmanager
+def _noting_in(phases: list[Phase]) -> Iterator[None]:
     _present.phases = phases
     try:
         yield
@@ -46,11 +53,15 @@ def note(phases: list[Phase] | None, name: str, seconds: float) -> None:
         phases.append(Phase(name, now - int(1e9 * seconds), now))
 
 
+def phase(name: str) -> AbstractContextManager[None]:
+    """Note what is done inside as a phase, if somebody wants to know."""
+    return _NOTHING if _present.phases is None else _noting(name, _present.phases)
+
+
 @contextmanager
-def phase(name: str) -> Iterator[None]:
-    """Note what is done inside as a phase."""
+def _noting(name: str, phases: list[Phase]) -> Iterator[None]:
     started = time.perf_counter()
     try:
         yield
     finally:
-        note(_present.phases, name, time.perf_counter() - started)
+        note(phases, name, time.perf_counter() - started)
