@@ -19,6 +19,7 @@ from lpcfg.serve.http.problems import KINDS, MEDIA_TYPE
 from lpcfg.serve.http.requests import json_depth
 from lpcfg.serve.routes.inputs import sentence_of, sentences_of
 from lpcfg.settings import Settings
+from lpcfg.text import sentences as sentences_module
 from lpcfg.text import tokenize as tokenize_module
 from tests.serve.conftest import Serve
 
@@ -485,14 +486,14 @@ def test_a_text_without_blanks_is_split_no_further_than_someone_waits(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     seen, stop = [], Stop()
-    find = tokenize_module._sentence_ends
+    find = sentences_module._sentence_ends
 
     def noted(block: str, *rest: Any) -> Any:
         seen.append(len(block))
         stop.cancel()
         return find(block, *rest)
 
-    monkeypatch.setattr(tokenize_module, "_sentence_ends", noted)
+    monkeypatch.setattr(sentences_module, "_sentence_ends", noted)
     with pytest.raises(Stopped):
         sentences_of("``" * 450_000, None, ENGLISH, Settings(), stop)
     assert len(seen) <= 2

@@ -106,13 +106,14 @@ class Metrics:
             ("cache_misses", "Sentences not found in the cache", lambda: cache.misses),
         ):
             self.registry.register(_Counted(f"lpcfg_{name}", meaning, value))
+        # the names of these metrics are older than the word priority, and stay
         for at, (name, meaning) in enumerate(
             (
                 ("requests", "Requests of a priority that wait or are in progress"),
                 ("seconds", "Estimated seconds of their work"),
             )
         ):
-            gauge = Gauge(f"lpcfg_priority_{name}", meaning, ["priority"], registry=self.registry)
+            gauge = Gauge(f"lpcfg_lane_{name}", meaning, ["lane"], registry=self.registry)
             for one in Priority:
                 gauge.labels(one.value).set_function(partial(_load, admission, one, at))
 

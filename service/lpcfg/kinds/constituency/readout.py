@@ -156,8 +156,12 @@ class Answers:
 
     def leaves(self, derivation: Derivation) -> tuple[tuple[str, str], ...]:
         """Return the derivation's tags, each with its word."""
-        tags = (token.tag or "" for token in self.tokens(derivation))
-        return tuple(zip(tags, as_words(self.sentence), strict=True))
+        chart, chains = self.posteriors.pruned.chart, self.labels.chains
+        symbols = chart.symbol[derivation.items[chart.entry[derivation.items] >= 0]].tolist()
+        words = as_words(self.sentence)
+        return tuple(
+            (chains[symbol][-1], word) for symbol, word in zip(symbols, words, strict=True)
+        )
 
     def brackets(self, derivation: Derivation) -> str:
         """Write the derivation's tree."""
