@@ -15,6 +15,7 @@ from lpcfg.cli import main
 from lpcfg.kinds.registry import all_kinds
 from tests import toy_kind
 from tests.kinds.dependencies import small
+from tests.small_models import SMALL
 
 MODELS = str(Path(__file__).resolve().parents[2] / "model_store")
 
@@ -229,3 +230,17 @@ def test_tags_for_a_model_that_takes_none_are_refused(
     code, out, err = run(capsys, *command)
     assert (code, out) == (1, "")
     assert "expected tokens without tags, got some" in err
+
+
+def test_text_is_cut_by_the_language_of_the_model(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text, where = tmp_path / "text.txt", ("--store", tmp_path)
+    text.write_text("Der Termin ist am 3. Oktober bei Hrn. Müller bzw. Frau Klein.", "utf-8")
+    options = ("--name", "de", "--language", "german", "--estimator", "counts", *where)
+    assert run(capsys, "tag", "train", SMALL, *options)[0] == 0
+    for command in (["tag", "apply"], ["parse"]):
+        code, out, _ = run(capsys, *command, "de", text, *where)
+        assert code == 0
+        (line,) = out.splitlines()  # not four, as English has it
+        assert line.startswith("Der/")
