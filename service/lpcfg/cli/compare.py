@@ -8,7 +8,7 @@ from lpcfg.api.stores import chosen
 from lpcfg.base.errors import InputError
 from lpcfg.cli.evaluate import evaluations
 from lpcfg.cli.options import Command, Given, Gold, Json, Model, Store, with_options
-from lpcfg.cli.terminal import result, result_json
+from lpcfg.cli.terminal import answer
 from lpcfg.kinds.registry import AnyKind
 
 
@@ -46,9 +46,6 @@ def command(*kinds: AnyKind) -> Command:
             )
         _, scores = evaluations([first, second], files, given, place.threads)
         found = compared((str(first.reference), str(second.reference)), *scores)
-        if json:
-            result_json(found.as_dict())
-        else:
-            result(found.text())
+        answer(found.as_dict(), found.text(), json=json)
 
     return compare

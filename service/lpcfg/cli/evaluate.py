@@ -7,7 +7,7 @@ import typer
 
 from lpcfg.api.stores import chosen
 from lpcfg.cli.options import Command, Given, Json, Model, Store, options_of, with_options
-from lpcfg.cli.terminal import progress, result, result_json
+from lpcfg.cli.terminal import answer, progress
 from lpcfg.kinds.kind import Evaluation
 from lpcfg.kinds.registry import AnyKind, AnyLoaded
 
@@ -42,10 +42,8 @@ def command(*kinds: AnyKind) -> Command:
         place = chosen(store)
         loaded = load_model(model, place.store, only=None if kinds[1:] else kinds[0].name)
         _, (found,) = evaluations([loaded], files or [], given, place.threads)
-        if json:
-            result_json({"model": str(loaded.reference), **found.as_json()})
-        else:
-            result(f"{loaded.reference}\n\n{found.text()}")
+        value = {"model": str(loaded.reference), **found.as_json()}
+        answer(value, f"{loaded.reference}\n\n{found.text()}", json=json)
 
     return evaluate
 

@@ -19,7 +19,7 @@ from lpcfg.cli.options import (
     options_of,
     with_options,
 )
-from lpcfg.cli.terminal import note, progress, result, result_json
+from lpcfg.cli.terminal import answer, note, progress
 from lpcfg.kinds.registry import AnyKind
 
 
@@ -81,9 +81,7 @@ def _training(kind: AnyKind, wanted: type[Options]) -> Command:
         for told in made.notes:
             note(told)
         reference = made.reference
-        if json:
-            result_json({"name": reference.name, "version": reference.version, **made.facts})
-        else:
-            result("\n".join(made.lines))
+        value = {"name": reference.name, "version": reference.version, **made.facts}
+        answer(value, "\n".join(made.lines), json=json)
 
     return train

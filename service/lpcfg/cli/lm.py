@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from lpcfg.cli.options import Json
-from lpcfg.cli.terminal import check_output, progress, result, result_json
+from lpcfg.cli.terminal import answer, check_output, progress
 
 app = typer.Typer(
     help="Train and evaluate bigram language models with latent classes.",
@@ -67,11 +67,12 @@ def train(
         model = train_lm(read_sentences(text), read_sentences(dev), options, on_step=on_step)
     model.save(output)
     facts = model.training.model_dump()
-    if json:
-        result_json({"path": str(output), "words": len(model.vocabulary.words), **facts})
-    else:
-        result(f"{output}: {len(model.vocabulary.words)} words, {facts['states']} states")
-        result(f"perplexity on dev {facts['dev_perplexity']:.2f} after {facts['steps']} EM steps")
+    words = len(model.vocabulary.words)
+    text = (
+        f"{output}: {words} words, {facts['states']} states\n"
+        f"perplexity on dev {facts['dev_perplexity']:.2f} after {facts['steps']} EM steps"
+    )
+    answer({"path": str(output), "words": words, **facts}, text, json=json)
 
 
 @app.command(epilog="Example: lpcfg lm evaluate brown.npz test.txt --json")
@@ -87,7 +88,4 @@ def evaluate(
     from lpcfg.lm.model import LanguageModel
 
     perplexity = LanguageModel.load(model).perplexity(read_sentences(text))
-    if json:
-        result_json({"perplexity": perplexity})
-    else:
-        result(f"perplexity {perplexity:.2f}")
+    answer({"perplexity": perplexity}, f"perplexity {perplexity:.2f}", json=json)

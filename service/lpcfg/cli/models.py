@@ -6,7 +6,7 @@ import typer
 
 from lpcfg.api.stores import chosen_store
 from lpcfg.cli.options import Json, Model, Store
-from lpcfg.cli.terminal import note, result, result_json, result_table
+from lpcfg.cli.terminal import answer, note, result, result_json, result_table
 
 app = typer.Typer(
     help="List, show, verify and remove the models of a store.",
@@ -132,7 +132,4 @@ def remove(model: Model, store: Store = None, json: Json = False) -> None:
     from lpcfg.store.versions import remove as remove_version
 
     removed = str(remove_version(model, chosen_store(store)))
-    if json:
-        result_json({"removed": removed})
-    else:
-        result(f"removed {removed}")
+    answer({"removed": removed}, f"removed {removed}", json=json)

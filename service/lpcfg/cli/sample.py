@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from lpcfg.cli.options import Json
-from lpcfg.cli.terminal import result, result_json
+from lpcfg.cli.terminal import answer
 
 
 def sample(
@@ -45,15 +45,9 @@ def sample(
     if enumerate_all:
         for tree, probability in enumerate_trees(tables, max_words):
             text = write(tree)
-            if json:
-                result_json({"tree": text, "probability": probability})
-            else:
-                result(text)
+            answer({"tree": text, "probability": probability}, text, json=json)
         return
     for tree in sample_trees(
         tables, count or 10, seed=1 if seed is None else seed, max_words=max_words
     ):
-        if json:
-            result_json({"tree": write(tree)})
-        else:
-            result(write(tree))
+        answer({"tree": write(tree)}, write(tree), json=json)

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from lpcfg.cli.options import Json
-from lpcfg.cli.terminal import check_output, result, result_json, result_table
+from lpcfg.cli.terminal import answer, check_output, result_json, result_table
 
 app = typer.Typer(
     help="Learn from people's scores how similar two sentences are, and score pairs.",
@@ -67,11 +67,9 @@ def train(
     )
     measure.save(output)
     count = sum(len(found) for found, _ in sets)
-    if json:
-        facts = {"pairs": count, "features": measure.columns, "penalty": measure.ridge.penalty}
-        result_json({"path": str(output), **facts})
-    else:
-        result(f"{output}: {len(measure.columns)} features, {count} pairs")
+    facts = {"pairs": count, "features": measure.columns, "penalty": measure.ridge.penalty}
+    text = f"{output}: {len(measure.columns)} features, {count} pairs"
+    answer({"path": str(output), **facts}, text, json=json)
 
 
 @app.command(epilog="Example: lpcfg similarity score similarity.safetensors pairs.txt --json")
@@ -92,10 +90,7 @@ def score(
     learned = Similarity.load(measure)
     for pair in read_pairs(file):
         found = comparison(learned, pair)
-        if json:
-            result_json(found)
-        else:
-            result(f"{found['score']:.3f}")
+        answer(found, f"{found['score']:.3f}", json=json)
 
 
 @app.command(

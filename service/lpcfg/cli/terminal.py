@@ -31,6 +31,11 @@ def result_json(value: object) -> None:
     result(json.dumps(value, ensure_ascii=False, allow_nan=False))
 
 
+def answer(value: object, text: str, *, json: bool) -> None:
+    """Print a result as JSON for scripts, or else as text for people."""
+    result_json(value) if json else result(text)
+
+
 def result_table(rows: Iterable[Sequence[str]]) -> None:
     """Print rows of text with aligned columns."""
     rows = list(rows)

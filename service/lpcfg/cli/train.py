@@ -18,7 +18,7 @@ from lpcfg.cli.options import (
     style_rules,
     wrong_usage,
 )
-from lpcfg.cli.terminal import note, progress, result, result_json
+from lpcfg.cli.terminal import answer, note, progress, result, result_json
 
 if TYPE_CHECKING:
     from lpcfg.settings import Settings
@@ -230,11 +230,9 @@ def train(
         note(told)
     if report.warning is not None:
         note(report.warning)
-    if json:
-        version = {"name": reference.name, "version": reference.version, "hash": reference.hash}
-        result_json({**version, **report.as_json()})
-    else:
-        result(f"{reference}  {reference.hash}\n\n{report.text()}")
+    version = {"name": reference.name, "version": reference.version, "hash": reference.hash}
+    text = f"{reference}  {reference.hash}\n\n{report.text()}"
+    answer({**version, **report.as_json()}, text, json=json)
 
 
 def _left_out(faults: Sequence[str]) -> Iterator[str]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lpcfg.cli.options import Json, Model, Store
-from lpcfg.cli.terminal import result, result_json
+from lpcfg.cli.terminal import answer
 
 if TYPE_CHECKING:
     from lpcfg.kinds.constituency.results import TreeProbability
@@ -45,10 +45,7 @@ def tree_probability(
     known = model.endswith(".toml")
     answers = _known(model, trees) if known else _learned(model, trees, rescore, settings)
     for found in answers:
-        if json:
-            result_json(tree_probability_json(found))
-        else:
-            result(_line(found))
+        answer(tree_probability_json(found), _line(found), json=json)
 
 
 def _learned(

@@ -3,7 +3,7 @@
 import typer
 
 from lpcfg.cli.options import Json, Treebanks
-from lpcfg.cli.terminal import result, result_json
+from lpcfg.cli.terminal import answer
 
 app = typer.Typer(
     help="Look treebanks over before training.",
@@ -18,10 +18,7 @@ def stats(treebanks: Treebanks, json: Json = False) -> None:
     from lpcfg.trees.inspect import Inspection
 
     inspection = Inspection.of(treebanks)
-    if json:
-        result_json(inspection.as_dict())
-    else:
-        result("\n".join(inspection.sizes()))
+    answer(inspection.as_dict(), "\n".join(inspection.sizes()), json=json)
 
 
 @app.command(epilog="Example: lpcfg treebank check trees.mrg")
@@ -33,7 +30,4 @@ def check(treebanks: Treebanks, json: Json = False) -> None:
     from lpcfg.trees.inspect import Inspection
 
     inspection = Inspection.of(treebanks)
-    if json:
-        result_json(inspection.as_dict())
-    else:
-        result("\n".join(inspection.findings()))
+    answer(inspection.as_dict(), "\n".join(inspection.findings()), json=json)

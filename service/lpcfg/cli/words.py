@@ -8,7 +8,7 @@ import typer
 
 from lpcfg.api.stores import chosen
 from lpcfg.cli.options import Json, Workers
-from lpcfg.cli.terminal import check_output, progress, result, result_json, result_table
+from lpcfg.cli.terminal import answer, check_output, progress, result, result_json, result_table
 
 app = typer.Typer(
     help="Learn vectors of words from raw text by canonical correlation, and use them.",
@@ -105,11 +105,9 @@ def train(
     with progress() as show:
         found = learn(sentences, texts or (), options, keep=kept, on_progress=show)
     save(found, output)
-    if json:
-        facts = {"words": len(found.words), "dimensions": found.dimensions}
-        result_json({"path": str(output), **facts, "method": method.value})
-    else:
-        result(f"{output}: {len(found.words)} words, {found.dimensions} dimensions")
+    facts = {"words": len(found.words), "dimensions": found.dimensions, "method": method.value}
+    text = f"{output}: {len(found.words)} words, {found.dimensions} dimensions"
+    answer({"path": str(output), **facts}, text, json=json)
 
 
 @app.command(epilog="Example: lpcfg words near words.safetensors kinase quickly --count 5")
