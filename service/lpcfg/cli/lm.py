@@ -68,11 +68,11 @@ def train(
     model.save(output)
     facts = model.training.model_dump()
     words = len(model.vocabulary.words)
-    text = (
+    told = (
         f"{output}: {words} words, {facts['states']} states\n"
         f"perplexity on dev {facts['dev_perplexity']:.2f} after {facts['steps']} EM steps"
     )
-    answer({"path": str(output), "words": words, **facts}, text, json=json)
+    answer({"path": str(output), "words": words, **facts}, told, json=json)
 
 
 @app.command(epilog="Example: lpcfg lm evaluate brown.npz test.txt --json")

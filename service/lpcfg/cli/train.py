@@ -231,8 +231,8 @@ def train(
     if report.warning is not None:
         note(report.warning)
     version = {"name": reference.name, "version": reference.version, "hash": reference.hash}
-    text = f"{reference}  {reference.hash}\n\n{report.text()}"
-    answer({**version, **report.as_json()}, text, json=json)
+    told = f"{reference}  {reference.hash}\n\n{report.text()}"
+    answer({**version, **report.as_json()}, told, json=json)
 
 
 def _left_out(faults: Sequence[str]) -> Iterator[str]:
