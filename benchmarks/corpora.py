@@ -6,7 +6,8 @@ python -m benchmarks.corpora kills       kill -9 at random moments
 python -m benchmarks.corpora workers     kill a scheduler's workers, and the coordinator
 python -m benchmarks.corpora serve       a service that takes its model from S3, with a cold cache
 python -m benchmarks.corpora training    learning by 1 and more workers of a scheduler, and by none
-python -m benchmarks.corpora memory      a long file in pieces
+python -m benchmarks.corpora memory      a long file in chunks
+python -m benchmarks.corpora uneven      one file of 200 MB among 3,000 short ones
 python -m benchmarks.corpora processes   1, 2, … processes, by the wall clock
 python -m benchmarks.corpora compare     the simulation with runs of 1, 2, … processes
 python -m benchmarks.corpora simulate    1 to 1,000 workers, from measured times of tasks
@@ -27,25 +28,36 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
-from typing import cast
+from threading import get_ident
+from typing import Any
 
 from benchmarks.environment import Record, environment
 
-from lpcfg.kinds.constituency.options import ParseOptions
-from lpcfg.kinds.constituency.predict import Parser
-from lpcfg.kinds.constituency.results import Analysis
-from lpcfg.kinds.sentences import ENGLISH, Sentence
-from lpcfg.predict.crew import Watch
-from lpcfg.predict.folder import open_folder
-from lpcfg.predict.forms import Output
-from lpcfg.predict.job import Job, Outcome, ParseDocuments
-from lpcfg.predict.ledger import Ledger
+from lpcfg.base.executors import Inline, Threads
+from lpcfg.kinds.kind import Loaded, NoOptions
+from lpcfg.kinds.registry import load_model
+from lpcfg.kinds.sentences import ENGLISH
+from lpcfg.predict import worker as workers_of_runs
+from lpcfg.predict.checkpoint import CollectionCheckpoint
+from lpcfg.predict.engine import complete
 from lpcfg.predict.run import find, run
-from lpcfg.predict.work import Worker, pieces_of
+from lpcfg.predict.tasks import (
+    Join,
+    Outcome,
+    PredictChunk,
+    PredictDocuments,
+    RunSpec,
+    Task,
+)
+from lpcfg.predict.tasks import (
+    Record as Done,
+)
+from lpcfg.predict.worker import Worker, chunks_of
 from lpcfg.store.versions import resolve
 
 DATA = Path(os.environ.get("LPCFG_DATA", "../shared/data"))
@@ -65,83 +77,74 @@ def write_documents(folder: Path, texts: list[str]) -> None:
         (folder / f"{number:05}.txt").write_text(text, encoding="utf-8")
 
 
-def job_of(model: str, out: Path) -> Job:
-    reference = resolve(model, "model_store")
-    return Job(
-        out=str(out),
-        model=str(reference),
-        store=reference.store,
-        hash=reference.hash,
-        output=Output.JSON,
-    )
+def spec_of(model: str, out: Path, **more: object) -> RunSpec:
+    return RunSpec.of(model, "model_store", out, **more)
 
 
-class Timed:
+class Timed(Inline):
     """Does tasks in this process; keeps their outcomes and CPU seconds."""
 
-    def __init__(self, job: Job) -> None:
-        self.worker = Worker(job)
-        self.seconds = 0.0
+    def __init__(self) -> None:
         self.outcomes: list[tuple[Outcome, float]] = []
 
-    def run(self, ledger: Ledger, watch: Watch, every: float) -> None:
-        del watch, every
+    def submit(self, call: Callable[..., Any], /, *given: Any) -> "Future[Any]":
         begun = time.process_time()
-        while (task := ledger.next()) is not None:
-            at = time.process_time()
-            outcome = self.worker.do(task)
-            self.outcomes.append((outcome, time.process_time() - at))
-            ledger.record(outcome)
-        self.seconds += time.process_time() - begun
-
-    def end(self) -> None:
-        """End nothing: there are no processes."""
+        future = super().submit(call, *given)
+        if len(given) > 1:  # the other call loads the model
+            self.outcomes.append((future.result(), time.process_time() - begun))
+        return future
 
 
 class Remembered:
-    """Gives the analyses of sentences, one after the other, that were made before."""
+    """Gives the answers to sentences, one after the other, that were made before."""
 
-    def __init__(self, analyses: Sequence[Analysis]) -> None:
-        self.left = iter(analyses)
+    segmenter = ENGLISH
 
-    def analyse(self, sentences: Sequence[Sentence], options: ParseOptions) -> list[Analysis]:
-        del options
-        return list(islice(self.left, len(sentences)))
+    def __init__(self, answers: Sequence[Any]) -> None:
+        self.left = iter(answers)
+
+    def predict(self, sentences: Sequence[Any], *_: object) -> Iterator[Any]:
+        return islice(self.left, len(sentences))
+
+
+def run_here(spec: RunSpec, folder: Path) -> tuple[Timed, float]:
+    """Run over the inputs of a folder; return the executor, and the CPU seconds that it took."""
+    executor, begun = Timed(), time.process_time()
+    inputs = find([str(folder / "in")], None, spec.out)
+    run(spec, inputs, lambda: executor, lambda _: None, mix=False)
+    return executor, time.process_time() - begun
 
 
 def overhead(arguments: argparse.Namespace, folder: Path) -> Record:
     """Compare CPU seconds of all that a run adds to its engine with those of the engine.
 
-    The run finds its analyses made, so that the engine's own seconds, which vary by more than the
+    The run finds its answers made, so that the engine's own seconds, which vary by more than the
     rest takes, are no part of the difference.
     """
     texts = paragraphs(arguments.documents)
     write_documents(folder / "in", texts)
-    parser = Parser.load(arguments.model, "model_store")
+    model = load_model(arguments.model, "model_store")
     for _ in range(2):  # the first time, words have to be looked up, and kernels loaded
         begun = time.process_time()
-        analyses = [
-            analysis
+        answers = [
+            answer
             for text in texts
-            for sentence in ENGLISH.sentences(text)
-            for analysis in parser.predict([sentence], ParseOptions())
+            for answer in model.predict(list(model.segmenter.sentences(text)), model.kind.options())
         ]
         direct = time.process_time() - begun
-    crew, added = Timed(job_of(arguments.model, folder / "out")), []
+    added = []
     for turn in range(arguments.turns):
         begun = time.process_time()
         sum(1 for text in texts for _ in ENGLISH.sentences(text))
         finding = time.process_time() - begun
-        job = job_of(arguments.model, folder / f"out{turn}")
-        crew.worker.job, crew.worker.folder = job, open_folder(job.out)
-        crew.worker._parser = cast(Parser, Remembered(analyses))
-        begun = time.process_time()
-        inputs = find([str(folder / "in")], None, job.out)
-        run(job, inputs, lambda _: crew, lambda _: None, mix=False)
-        added.append(time.process_time() - begun - finding)
+        remembered: Loaded[Any, NoOptions, Any]
+        remembered = replace(model, predictor=Remembered(answers))
+        workers_of_runs.load_model = lambda *_, remembered=remembered: remembered
+        _, seconds = run_here(spec_of(arguments.model, folder / f"out{turn}"), folder)
+        added.append(seconds - finding)
     return {
         "documents": len(texts),
-        "sentences": len(analyses),
+        "sentences": len(answers),
         "direct_cpu_seconds": round(direct, 2),
         "added_cpu_seconds": [round(one, 3) for one in added],
         "overhead": round(statistics.median(added) / direct, 4),
@@ -151,17 +154,16 @@ def overhead(arguments: argparse.Namespace, folder: Path) -> Record:
 def resume(arguments: argparse.Namespace, folder: Path) -> Record:
     """Tell when the first task is handed out beside finished documents."""
     write_documents(folder / "in", ["Hello!"] * arguments.documents)
-    job = job_of(arguments.model, folder / "out")
-    crew = Timed(job)
-    run(job, find([str(folder / "in")], None, job.out), lambda _: crew, lambda _: None, mix=False)
+    spec = spec_of(arguments.model, folder / "out")
+    run_here(spec, folder)
     (folder / "in" / "99999.txt").write_text("One more.")
     wall, cpu = time.perf_counter(), time.process_time()
-    documents = find([str(folder / "in")], None, job.out)
-    ledger = Ledger(job, open_folder(job.out), documents)
-    assert ledger.next() is not None
+    documents = find([str(folder / "in")], None, spec.out)
+    checkpoint = CollectionCheckpoint(spec, spec.folder(), documents)
+    assert checkpoint.next(idle=True) is not None
     found = time.perf_counter() - wall, time.process_time() - cpu
     loading = time.process_time()
-    Worker(job)
+    Worker(spec)
     return {
         "documents": arguments.documents,
         "seconds_to_first_task": round(found[0], 3),
@@ -274,8 +276,7 @@ def _ids(out: Path) -> Counter[str]:
 
 def _expected(arguments: argparse.Namespace, folder: Path) -> set[str]:
     """Parse the inputs without any kill, and return the sentences' ids."""
-    whole = job_of(arguments.model, folder / "whole")
-    run(whole, find([str(folder / "in")], None, whole.out), Timed, lambda _: None, mix=False)
+    run_here(spec_of(arguments.model, folder / "whole"), folder)
     return set(_ids(folder / "whole"))
 
 
@@ -378,24 +379,63 @@ def _tensors(version: Path) -> str:
     return digest.hexdigest()
 
 
-def memory(arguments: argparse.Namespace, folder: Path) -> Record:
-    """Cut a generated file of so many megabytes, and watch the resident memory."""
-    path = folder / "long.txt"
+def long_file(path: Path, megabytes: int) -> Path:
+    """Write so many megabytes of paragraphs."""
     block = "\n\n".join(paragraphs(2000)).encode()
     with path.open("wb") as file:
-        for _ in range(arguments.megabytes * 1_000_000 // len(block) + 1):
+        for _ in range(megabytes * 1_000_000 // len(block) + 1):
             file.write(block + b"\n\n")
-    job = job_of(arguments.model, folder / "out")
-    (document,) = find([str(path)], None, job.out)
-    peaks, begun, pieces = [], time.process_time(), 0
-    for pieces, _ in enumerate(pieces_of(document, job), start=1):
-        if pieces in (100, 1000):
+    return path
+
+
+def memory(arguments: argparse.Namespace, folder: Path) -> Record:
+    """Cut a generated file of so many megabytes, and watch the resident memory."""
+    path = long_file(folder / "long.txt", arguments.megabytes)
+    spec = spec_of(arguments.model, folder / "out")
+    (document,) = find([str(path)], None, spec.out)
+    peaks, begun, chunks = [], time.process_time(), 0
+    for chunks, _ in enumerate(chunks_of(document, spec, lambda: ENGLISH), start=1):
+        if chunks in (100, 1000):
             peaks.append(peak_mb())
     return {
         "megabytes": document.size // 1_000_000,
-        "pieces": pieces,
-        "peak_rss_mb_after_100_1000_and_all_pieces": [*peaks, peak_mb()],
+        "chunks": chunks,
+        "peak_rss_mb_after_100_1000_and_all_chunks": [*peaks, peak_mb()],
         "megabytes_per_cpu_second": round(document.size / 1e6 / (time.process_time() - begun)),
+    }
+
+
+def uneven(arguments: argparse.Namespace, folder: Path) -> Record:
+    """Share out one long file, the last by its name, and 3,000 short ones; tell when each worker
+    was busy last. Workers sleep as long as a task has bytes: nothing is parsed.
+    """
+    write_documents(folder / "in", paragraphs(3000))
+    long_file(folder / "in" / "z.txt", 200)
+    spec = spec_of(arguments.model, folder / "out")
+    documents = find([str(folder / "in")], None, spec.out)
+    checkpoint = CollectionCheckpoint(spec, spec.folder(), documents)
+    last: dict[int, float] = {}
+    rate = sum(one.size for one in documents) / (arguments.workers * arguments.seconds)
+
+    def pretend(spec: RunSpec, task: Task) -> Outcome:
+        if isinstance(task, Join):
+            return Outcome((Done.of(task.document, spec, task.sha256),))
+        long = isinstance(task, PredictChunk)
+        time.sleep((task.weight if long else sum(d.size for d in task.documents)) / rate)
+        last[get_ident()] = time.monotonic()
+        return (
+            Outcome() if long else Outcome(tuple(Done.of(one, spec, "") for one in task.documents))
+        )
+
+    begun = time.monotonic()
+    with Threads(arguments.workers) as executor:
+        complete(checkpoint, executor, pretend, spec, watch=lambda: None)
+    whole = time.monotonic() - begun
+    return {
+        "documents": checkpoint.progress.documents,
+        "workers": len(last),
+        "seconds": round(whole, 1),
+        "first_worker_idle_at": round((min(last.values()) - begun) / whole, 4),
     }
 
 
@@ -433,13 +473,13 @@ def timed(arguments: argparse.Namespace, folder: Path, jobs: int) -> tuple[float
 def task_seconds(model: str, folder: Path, documents: int) -> list[float]:
     """Measure the CPU seconds of tasks of one document each."""
     write_documents(folder / "in", paragraphs(documents))
-    job = job_of(model, folder / "out")
-    worker = Worker(job)
-    found = find([str(folder / "in")], None, job.out)
+    spec = spec_of(model, folder / "out")
+    worker = Worker(spec)
+    found = find([str(folder / "in")], None, spec.out)
     seconds = []
     for document in [found[0], *found]:  # the first one compiles kernels, and is left out
         begun = time.process_time()
-        worker.do(ParseDocuments((document,)))
+        worker.do(PredictDocuments((document,)))
         seconds.append(time.process_time() - begun)
     return seconds[1:]
 
@@ -468,13 +508,13 @@ def compare(arguments: argparse.Namespace, folder: Path) -> Record:
     write_documents(folder / "first" / "in", paragraphs(1))
     start, _ = timed(arguments, folder / "first", 1)
     write_documents(folder / "in", paragraphs(arguments.documents))
-    job = replace(job_of(arguments.model, folder / "alone"), piece=PIECE)
-    documents = find([str(folder / "in")], None, job.out)
-    Worker(job_of(arguments.model, folder / "warm")).do(ParseDocuments((documents[0],)))
-    crew = Timed(job)
-    run(job, documents, lambda _: crew, lambda _: None, mix=False)
-    tasks = [seconds for _, seconds in crew.outcomes]
-    hand_out = (crew.seconds - sum(tasks)) / len(tasks)
+    spec = spec_of(arguments.model, folder / "alone", chunk=PIECE)
+    documents = find([str(folder / "in")], None, spec.out)
+    warm = spec_of(arguments.model, folder / "warm")
+    Worker(warm).do(PredictDocuments((documents[0],)))
+    executor, seconds = run_here(spec, folder)
+    tasks = [one for _, one in executor.outcomes]
+    hand_out = (seconds - sum(tasks)) / len(tasks)
     found: Record = {
         "tasks": len(tasks),
         "mean_task_seconds": round(statistics.mean(tasks), 3),
@@ -514,7 +554,7 @@ QUESTIONS = {
     one.__name__: one
     for one in (
         *(overhead, resume, kills, workers, serve, training),
-        *(memory, processes, compare, simulate),
+        *(memory, uneven, processes, compare, simulate),
     )
 }
 
@@ -533,6 +573,8 @@ def main() -> None:
     parser.add_argument("--config", type=Path, help="of training")
     parser.add_argument("--megabytes", type=int, default=1000)
     parser.add_argument("--jobs", type=int, nargs="+", default=[1, 2])
+    parser.add_argument("--workers", type=int, default=8, help="in `uneven`")
+    parser.add_argument("--seconds", type=float, default=60.0, help="of `uneven`, about")
     parser.add_argument("--tasks", type=int, default=20_000)
     parser.add_argument("--documents-a-task", type=int, default=100)
     parser.add_argument("--start", type=float, default=3.0, help="seconds until a worker is ready")

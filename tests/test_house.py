@@ -75,14 +75,13 @@ INSIDE = {
         {"evaluate", "suite"},
     ),
     "predict": (
-        {"forms", "folder", "tables"},
-        {"pieces"},
+        {"forms", "tables", "engine"},
+        {"chunks"},
         {"documents"},
-        {"records", "job"},
-        {"work"},
-        {"ledger"},
-        {"crew"},
-        {"scheduler"},
+        {"tasks"},
+        {"output"},
+        {"worker"},
+        {"checkpoint"},
         {"run"},
     ),
     "training": (
@@ -383,7 +382,6 @@ CALLED_FROM_OUTSIDE = {
     "readinto": "io.BufferedReader",
     "job_answers": "who imports lpcfg",
     "delete_job": "who imports lpcfg",
-    "setup": "dask.distributed",
     "dependencies_batch": "who imports lpcfg.client",
 }
 """Names that nobody calls here, and who does."""

@@ -1,16 +1,16 @@
 """A store with the small model, and runs in this process."""
 
 import json
+from collections.abc import Callable
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
+from lpcfg.base.executors import Executor, Inline
 from lpcfg.kinds.constituency.model import to_bundle
-from lpcfg.predict.crew import Watch
-from lpcfg.predict.forms import Form, Output
-from lpcfg.predict.job import Job, Task
-from lpcfg.predict.ledger import Ledger
+from lpcfg.predict.forms import Form
 from lpcfg.predict.run import Summary, find, run
-from lpcfg.predict.work import Worker
+from lpcfg.predict.tasks import RunSpec, Task
 from lpcfg.store.versions import publish
 from tests import small_models
 
@@ -24,52 +24,48 @@ def published(folder: Path) -> str:
     return str(folder)
 
 
-def job(store: str, out: str | Path, **options: Any) -> Job:
-    """Make a job of the small model."""
-    from lpcfg.store.versions import resolve
-
-    reference = resolve("small", store)
-    given = {"output": Output.JSON, **options}
-    return Job(out=str(out), model="small@1", store=store, hash=reference.hash, **given)
+def spec(store: str, out: str | Path, model: str = "small", **more: Any) -> RunSpec:
+    """Describe a run of the small model."""
+    return RunSpec.of(model, store, out, **more)
 
 
-class Inline:
+class Noting(Inline):
     """Does every task in this process, and keeps them; `most` ends it early, as a kill would."""
 
-    def __init__(self, job: Job, most: int | None = None) -> None:
-        self._worker = Worker(job)
+    def __init__(self, most: int | None = None) -> None:
         self._most = most
         self.tasks: list[Task] = []
 
-    def run(self, ledger: Ledger, watch: Watch, every: float) -> None:
-        assert every > 0
-        while (task := ledger.next()) is not None:
+    def submit(self, call: Callable[..., Any], /, *given: Any) -> "Future[Any]":
+        if len(given) > 1:  # the other call loads the model
             if len(self.tasks) == self._most:
                 raise Killed
-            self.tasks.append(task)
-            ledger.record(self._worker.do(task))
-            watch()
-
-    def end(self) -> None:
-        """End nothing: there are no processes."""
+            self.tasks.append(given[-1])
+        return super().submit(call, *given)
 
 
 class Killed(Exception):
     """The run ends here."""
 
 
-def parse(
-    job: Job, *sources: str | Path, form: Form | None = None, mix: bool = False
+def predict(
+    spec: RunSpec, *sources: str | Path, form: Form | None = None, mix: bool = False
 ) -> tuple[Summary, list[Task]]:
-    """Run a job in this process. Return its summary and the tasks it took."""
-    crews: list[Inline] = []
+    """Run in this process. Return the summary and the tasks it took."""
+    executor = Noting()
+    return run_by(spec, lambda: executor, *sources, form=form, mix=mix), executor.tasks
 
-    def hire(job: Job) -> Inline:
-        crews.append(Inline(job))
-        return crews[0]
 
-    documents = find(map(str, sources), form, job.out)
-    return run(job, documents, hire, lambda _: None, mix=mix), crews[0].tasks
+def run_by(
+    spec: RunSpec,
+    start: Callable[[], Executor],
+    *sources: str | Path,
+    form: Form | None = None,
+    mix: bool = False,
+    show: Callable[[Any], None] = lambda _: None,
+) -> Summary:
+    """Run by another executor."""
+    return run(spec, find(map(str, sources), form, spec.out), start, show, mix=mix)
 
 
 def rows(path: Path) -> list[dict[str, Any]]:

@@ -2,7 +2,6 @@
 
 import gzip
 import json
-import multiprocessing
 import os
 import re
 import signal
@@ -12,6 +11,7 @@ import threading
 import time
 from collections import Counter
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pyarrow
@@ -20,15 +20,23 @@ import pytest
 from backports import zstd
 
 from lpcfg.base.errors import InputError, StoreError
+from lpcfg.base.executors import Processes
 from lpcfg.cli import main
 from lpcfg.kinds.dependencies import conllu
-from lpcfg.predict import crew
-from lpcfg.predict.crew import Processes
-from lpcfg.predict.forms import Form, Output
-from lpcfg.predict.job import Job, ParseDocuments, ParsePiece, Task
-from lpcfg.predict.run import find, run
+from lpcfg.predict.forms import Form
+from lpcfg.predict.run import find
+from lpcfg.predict.tasks import PredictChunk, PredictDocuments
 from lpcfg.trees.brackets import parse_tree
-from tests.predict.small_runs import WORDS, Inline, Killed, job, parse, published, rows
+from tests.predict.small_runs import (
+    WORDS,
+    Killed,
+    Noting,
+    predict,
+    published,
+    rows,
+    run_by,
+    spec,
+)
 
 TEXT = "The dog barked. Anna saw the man.\n\nPeter saw the dog in the park."
 
@@ -70,7 +78,7 @@ def test_each_input_gets_an_output_with_places_and_probabilities(
     store: str, texts: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "out"
-    summary, _ = parse(job(store, out), texts)
+    summary, _ = predict(spec(store, out), texts)
     names = sorted(str(path.relative_to(out / "trees")) for path in out.rglob("*.txt.jsonl"))
     assert names == [*(f"{n}.txt.jsonl" for n in range(4)), "sub/0.txt.jsonl"]
     found = rows(out / "trees" / "0.txt.jsonl")
@@ -86,7 +94,7 @@ def test_each_input_gets_an_output_with_places_and_probabilities(
         assert 0 < row["lowest_probability"] <= 1
         assert row["log_probability"] < 0
         assert parse_tree(row["tree"]).label == "S"
-        assert row["model"] == job(store, out).hash
+        assert row["model"] == spec(store, out).hash
     assert (summary.failures, summary.progress.documents, summary.progress.sentences) == (0, 5, 17)
     assert sorted(path.name for path in out.iterdir()) == [
         *(".done", ".lock", "failures.jsonl", "manifest.json", "trees")
@@ -99,9 +107,9 @@ def test_the_manifest_tells_inputs_options_and_counts(
     import hashlib
 
     out = tmp_path / "out"
-    parse(job(store, out), texts)
+    predict(spec(store, out), texts)
     told = manifest(out)
-    assert told["options"] == job(store, out).options()
+    assert told["options"] == spec(store, out).recorded()
     first = told["documents"][0]  # type: ignore[index]
     content = (texts / "0.txt").read_bytes()
     assert first["name"] == "0.txt"
@@ -128,7 +136,7 @@ def test_inputs_of_all_kinds_give_the_same_tree(
     name: str, content: bytes, store: str, tmp_path: Path
 ) -> None:
     (tmp_path / name).write_bytes(content)
-    parse(job(store, tmp_path / "out"), tmp_path / name)
+    predict(spec(store, tmp_path / "out"), tmp_path / name)
     (row,) = rows(tmp_path / "out" / "trees" / f"{name}.jsonl")
     assert row["tree"] == "(S (NP (DT The) (NN dog)) (VP (VBD barked)) (. .))"
 
@@ -145,7 +153,7 @@ def test_lines_are_sentences_with_their_numbers(
     form: Form, line: str, store: str, tmp_path: Path
 ) -> None:
     (tmp_path / "a").write_text(f"{line}\n\n{line}\n")
-    parse(job(store, tmp_path / "out"), tmp_path / "a", form=form)
+    predict(spec(store, tmp_path / "out"), tmp_path / "a", form=form)
     found = rows(tmp_path / "out" / "trees" / "a.jsonl")
     assert [row["id"] for row in found] == ["a:1", "a:2", "a:3"]
     assert [row["status"] for row in found] == ["parsed", "failed", "parsed"]
@@ -157,8 +165,8 @@ def test_parquet_goes_in_and_out(store: str, tmp_path: Path) -> None:
     pyarrow.parquet.write_table(table, tmp_path / "a.parquet", row_group_size=1)
     for piece in (1 << 18, 1):  # whole, and a row group at a time
         out = tmp_path / f"out{piece}"
-        asked = job(store, out, output=Output.PARQUET, columns=("body", "name"), piece=piece)
-        summary, tasks = parse(asked, tmp_path / "a.parquet")
+        asked = spec(store, out, output="parquet", columns=("body", "name"), chunk=piece)
+        summary, tasks = predict(asked, tmp_path / "a.parquet")
         assert (len(tasks) > 1) is (piece == 1)
         found = pyarrow.parquet.read_table(out / "trees" / "a.parquet.parquet").to_pylist()
         assert [row["id"] for row in found] == ["x:0", "z:0"]
@@ -172,26 +180,24 @@ def test_a_missing_package_is_named_before_anything_is_done(
 ) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
     with pytest.raises(InputError, match=r"pip install 'lpcfg\[parquet\]'"):
-        parse(job(store, tmp_path / "out", output=Output.PARQUET), texts)
+        predict(spec(store, tmp_path / "out", output="parquet"), texts)
     assert not (tmp_path / "out").exists()
     monkeypatch.setitem(sys.modules, "backports.zstd", None)
     monkeypatch.setitem(sys.modules, "compression.zstd", None)
     (texts / "a.zst").write_bytes(zstd.compress(b"Hello!"))
-    parse(job(store, tmp_path / "out"), texts / "a.zst")
+    predict(spec(store, tmp_path / "out"), texts / "a.zst")
     assert "pip install 'lpcfg[zst]'" in failures(tmp_path / "out")[0]["reason"]
 
 
-@pytest.mark.parametrize(
-    ("output", "ending"), [(Output.BRACKETS, "mrg"), (Output.CONLLU, "conllu")]
-)
+@pytest.mark.parametrize(("output", "ending"), [("ptb", "mrg"), ("conllu", "conllu")])
 def test_brackets_and_conllu_hold_the_same_trees_in_order(
-    output: Output, ending: str, store: str, texts: Path, tmp_path: Path
+    output: str, ending: str, store: str, texts: Path, tmp_path: Path
 ) -> None:
     for piece in (1 << 18, 20):
         out = tmp_path / f"out{piece}"
-        parse(job(store, out, output=output, piece=piece), texts / "0.txt")
+        predict(spec(store, out, output=output, chunk=piece), texts / "0.txt")
         text = (out / "trees" / f"0.txt.{ending}").read_text()
-        if output is Output.BRACKETS:
+        if output == "ptb":
             words = [parse_tree(line).tokens() for line in text.splitlines()]
         else:
             words = [
@@ -204,7 +210,7 @@ def test_brackets_and_conllu_hold_the_same_trees_in_order(
 
 
 def test_patterns_name_files(store: str, texts: Path, tmp_path: Path) -> None:
-    parse(job(store, tmp_path / "out"), f"{texts}/[12].*")
+    predict(spec(store, tmp_path / "out"), f"{texts}/[12].*")
     found = (tmp_path / "out" / "trees").iterdir()
     assert sorted(path.name for path in found) == ["1.txt.jsonl", "2.txt.jsonl"]
 
@@ -215,8 +221,8 @@ def test_two_inputs_of_one_name_are_refused(texts: Path) -> None:
 
 
 def test_an_output_folder_inside_the_input_is_no_input(texts: Path, store: str) -> None:
-    parse(job(store, texts / "out"), texts)
-    summary, _ = parse(job(store, texts / "out"), texts)
+    predict(spec(store, texts / "out"), texts)
+    summary, _ = predict(spec(store, texts / "out"), texts)
     assert (summary.progress.documents, summary.progress.skipped) == (0, 5)
 
 
@@ -257,13 +263,13 @@ def test_bad_inputs_are_listed_and_the_run_goes_on(
     }.keys() == found.keys()
     assert "expected 10 fields" in found["half.conllu", "line 1"]
     (folder / "latin.txt").write_text("Hello!")
-    parse(job(store, out), folder)
+    predict(spec(store, out), folder)
     assert len(failures(out)) == 8
 
 
 def test_a_long_document_with_a_wrong_byte_fails_whole(store: str, tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"Hello .\n" * 30 + b"\xff\n")
-    summary, _ = parse(job(store, tmp_path / "out", piece=40), tmp_path / "a", form=Form.TOKENS)
+    summary, _ = predict(spec(store, tmp_path / "out", chunk=40), tmp_path / "a", form=Form.TOKENS)
     assert summary.failures == 1
     assert "a:31:1: expected UTF-8" in failures(tmp_path / "out")[0]["reason"]
     assert not (tmp_path / "out" / "trees").exists()
@@ -276,17 +282,17 @@ def test_what_is_done_is_skipped_and_what_changed_is_redone(
     store: str, texts: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "out"
-    asked = job(store, out)
-    parse(asked, texts)
-    assert parse(asked, texts)[1] == []
+    asked = spec(store, out)
+    predict(asked, texts)
+    assert predict(asked, texts)[1] == []
     os.utime(texts / "0.txt", (1, 1))  # the same bytes, at another time
     (texts / "1.txt").write_text("Hello!")
     (out / "trees" / "2.txt.jsonl").unlink()
     (out / "trees" / "3.txt.jsonl").write_text("torn")
     (texts / "4.txt").write_text("Hello!")
-    summary, (task,) = parse(asked, texts)
-    assert isinstance(task, ParseDocuments)
-    assert [one.name for one in task.documents] == ["1.txt", "2.txt", "3.txt", "4.txt"]
+    summary, (task,) = predict(asked, texts)
+    assert isinstance(task, PredictDocuments)
+    assert [one.name for one in task.documents] == ["2.txt", "3.txt", "1.txt", "4.txt"]
     assert (summary.progress.documents, summary.progress.skipped) == (4, 2)
     assert len(rows(out / "trees" / "1.txt.jsonl")) == 1
     assert len(manifest(out)["documents"]) == 6  # type: ignore[arg-type]
@@ -300,16 +306,15 @@ def test_a_long_document_goes_on_where_it_was_left(
     text = "\n\n".join(f"{WORDS} It slept {number} times." for number in range(40)).encode()
     path = tmp_path / "a.txt"
     path.write_bytes(gzip.compress(text) if packed else text)
-    asked = job(store, tmp_path / "out", piece=120)  # about two paragraphs
-    documents = find([str(path)], None, asked.out)
+    asked = spec(store, tmp_path / "out", chunk=120)  # about two paragraphs
     with pytest.raises(Killed):
-        run(asked, documents, lambda job: Inline(job, most), lambda _: None, mix=False)
+        run_by(asked, lambda: Noting(most), path)
     assert not (tmp_path / "out" / "trees").exists()
-    _, tasks = parse(asked, path)
-    pieces = [task.piece.index for task in tasks if isinstance(task, ParsePiece)]
-    assert len(tasks) == len(pieces) + 1
-    assert pieces == list(range(most, most + len(pieces)))
-    parse(job(store, tmp_path / "whole"), path)
+    _, tasks = predict(asked, path)
+    chunks = [task.chunk.index for task in tasks if isinstance(task, PredictChunk)]
+    assert len(tasks) == len(chunks) + 1
+    assert chunks == list(range(most, most + len(chunks)))
+    predict(spec(store, tmp_path / "whole"), path)
     assert (tmp_path / "out" / "trees" / "a.txt.jsonl").read_bytes() == (
         tmp_path / "whole" / "trees" / "a.txt.jsonl"
     ).read_bytes()
@@ -318,28 +323,27 @@ def test_a_long_document_goes_on_where_it_was_left(
 
 def test_other_options_do_not_mix_unless_asked(store: str, texts: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    parse(job(store, out), texts / "0.txt")
-    other = job(store, out, objective="max-product")
+    predict(spec(store, out), texts / "0.txt")
+    other = spec(store, out, options={"objective": "max-product"})
     with pytest.raises(InputError, match=r"found objective default, not max-product: choose"):
-        parse(other, texts)
-    summary, _ = parse(other, texts, mix=True)
+        predict(other, texts)
+    summary, _ = predict(other, texts, mix=True)
     assert (summary.progress.documents, summary.progress.skipped) == (4, 1)
     objectives = [one["options"]["objective"] for one in manifest(out)["documents"]]  # type: ignore[attr-defined]
     assert Counter(objectives) == {"max-product": 4, "default": 1}
 
 
 def test_two_runs_do_not_write_into_one_folder(store: str, texts: Path, tmp_path: Path) -> None:
-    asked = job(store, tmp_path / "out")
+    asked = spec(store, tmp_path / "out")
 
-    class Second(Inline):
-        def run(self, *_: object) -> None:
+    class Second(Noting):
+        def __init__(self) -> None:
             with pytest.raises(InputError, match="where another run is writing: wait"):
-                parse(asked, texts)
+                predict(asked, texts)
             raise Killed
 
-    documents = find([str(texts)], None, asked.out)
     with pytest.raises(Killed):
-        run(asked, documents, Second, lambda _: None, mix=False)
+        run_by(asked, Second, texts)
 
 
 # Processes ----------------------------------------------------------------------------------------
@@ -349,21 +353,18 @@ def test_processes_that_die_lose_and_double_nothing(
     store: str, texts: Path, tmp_path: Path
 ) -> None:
     """A worker is killed when its first document is done; another one does the rest."""
-    asked = job(store, tmp_path / "out", piece=30)
-    killed = []
+    asked = spec(store, tmp_path / "out", chunk=30)
+    executor = Processes(1)
 
-    def hire(job: Job) -> Processes:
-        crew = Processes(job, 1)
-        killed.append(crew)
-        return crew
+    def kill() -> None:
+        while not list((tmp_path / "out").rglob("*.part")):
+            time.sleep(0.001)
+        os.kill(executor._all[0]._process.pid, signal.SIGKILL)
 
-    def watch(_: object) -> None:
-        if len(killed) == 1 and list((tmp_path / "out").rglob("*.part")):
-            (worker,) = killed[0]._workers
-            killed.append(worker)
-            os.kill(worker._process.pid, signal.SIGKILL)
-
-    summary = run(asked, find([str(texts)], None, asked.out), hire, watch, mix=False)
+    killer = threading.Thread(target=kill)
+    killer.start()
+    summary = run_by(asked, lambda: executor, texts)
+    killer.join()
     assert summary.failures == 0
     found = seen(tmp_path / "out")
     assert set(found.values()) == {1}
@@ -387,7 +388,7 @@ def test_a_killed_run_resumes_without_loss_or_double(store: str, tmp_path: Path)
             one.kill()
         for path in (out / "trees").rglob("*.jsonl"):
             assert len(rows(path)) == 5
-    ((done, *_),) = [parse(job(store, out), folder)]
+    ((done, *_),) = [predict(spec(store, out), folder)]
     assert done.progress.skipped >= 150
     assert len(seen(out)) == 1500
     assert set(seen(out).values()) == {1}
@@ -396,55 +397,9 @@ def test_a_killed_run_resumes_without_loss_or_double(store: str, tmp_path: Path)
 def test_what_a_worker_cannot_load_is_raised_by_the_run(
     store: str, texts: Path, tmp_path: Path
 ) -> None:
-    asked = replace(job(store, tmp_path / "out"), hash="0" * 64)
+    asked = replace(spec(store, tmp_path / "out"), hash="0" * 64)
     with pytest.raises(StoreError, match="use the same store for all workers"):
-        run(
-            asked,
-            find([str(texts)], None, asked.out),
-            lambda job: Processes(job, 1),
-            lambda _: None,
-            mix=False,
-        )
-
-
-def test_an_error_over_a_task_is_its_answer(
-    store: str, texts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    class Failing:
-        def __init__(self, job: Job) -> None:
-            pass
-
-        def do(self, _: Task) -> None:
-            raise InputError("a part is broken")
-
-    monkeypatch.setattr(crew, "Worker", Failing)
-    asked = job(store, tmp_path / "out")
-    ours, theirs = multiprocessing.Pipe()
-    worker = threading.Thread(target=crew._work, args=(theirs, asked))
-    worker.start()
-    ours.send(ParseDocuments(tuple(find([str(texts)], None, asked.out))))
-    is_answered = ours.poll(10)
-    answer = ours.recv() if is_answered else None
-    ours.close()
-    worker.join(10)
-    assert isinstance(answer, InputError)
-    assert not worker.is_alive()
-
-
-@pytest.mark.parametrize("is_answered", [False, True])
-def test_a_worker_ends_silently_when_its_pipe_breaks(
-    store: str, texts: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str], is_answered: bool
-) -> None:
-    asked = job(store, tmp_path / "out")
-    documents = tuple(find([str(texts)], None, asked.out))
-    (worker,) = Processes(asked, 1)._workers
-    worker._pipe.send(ParseDocuments(documents))
-    if is_answered:
-        assert worker._pipe.poll(60)
-    worker._pipe.close()
-    worker._process.join(60)
-    assert worker._process.exitcode == 0
-    assert capfd.readouterr().err == ""
+        run_by(asked, partial(Processes, 1), texts)
 
 
 def test_an_interrupt_ends_a_run_silently_and_leaves_no_half_file(

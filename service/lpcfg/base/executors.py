@@ -390,10 +390,15 @@ class Dask(Executor):
 
     @property
     def workers(self) -> int:  # type: ignore[override]
-        """The threads of all workers that are there now."""
+        """The threads of all workers that are there now.
+
+        Raise SchedulerError where the scheduler has been away for too long.
+        """
+        if self.client.status == "closed":
+            raise _gone()
         try:
             return sum(self.client.nthreads().values())
-        except (OSError, RuntimeError):  # it has lost the scheduler
+        except (OSError, AttributeError):  # AttributeError: it looks for the scheduler
             return 0
 
     def submit(self, call: Call, /, *given: Any) -> "Future[Any]":
@@ -445,7 +450,7 @@ class Dask(Executor):
 
     def _submit(self, call: Call, *given: Any) -> Any:
         key = f"{call.__name__}-{uuid4().hex}"
-        return self.client.submit(_single, call, *given, key=key)
+        return _explained(partial(self.client.submit, _single, call, *given, key=key))
 
 
 def _single(call: Call, *given: Any) -> Any:
@@ -457,6 +462,8 @@ def _single(call: Call, *given: Any) -> Any:
 def _explained(ask: Callable[[], Any]) -> Any:
     """Return what a call to the scheduler returns. Its errors become ours."""
     from distributed import KilledWorker
+    from distributed.client import ClosedClientError
+    from distributed.comm.core import CommClosedError
 
     try:
         return ask()
@@ -465,11 +472,14 @@ def _explained(ask: Callable[[], Any]) -> Any:
             f"expected workers that live until the work is done, got: {error}: see what ended them "
             "(memory?) and run again"
         ) from error
-    except CancelledError as error:
-        raise SchedulerError(
-            "expected a scheduler that lives until the work is done, got none: start it and run "
-            "again"
-        ) from error
+    except (CancelledError, ClosedClientError, CommClosedError) as error:
+        raise _gone() from error
+
+
+def _gone() -> SchedulerError:
+    return SchedulerError(
+        "expected a scheduler that lives until the work is done, got none: start it and run again"
+    )
 
 
 @contextmanager

@@ -1,6 +1,5 @@
-"""`lpcfg parse --out DIR`: a collection in, a folder of trees out."""
+"""`lpcfg parse --out DIR`: a collection in, a folder of answers out."""
 
-import os
 import sys
 import time
 from functools import partial
@@ -9,23 +8,16 @@ from typing import TYPE_CHECKING
 import typer
 
 from lpcfg.api.stores import chosen_store
-from lpcfg.base.extras import extra
-from lpcfg.base.urls import is_url
+from lpcfg.base.cores import cores
+from lpcfg.base.errors import InputError
+from lpcfg.base.options import Options
 from lpcfg.cli.terminal import note, result, result_json
-from lpcfg.predict.forms import Form, Output
+from lpcfg.predict.forms import Form
 
 if TYPE_CHECKING:
-    from lpcfg.predict.crew import Crew
-    from lpcfg.predict.job import Job
-    from lpcfg.predict.ledger import Progress
+    from lpcfg.predict.checkpoint import RunProgress
     from lpcfg.predict.run import Summary
 
-_OUTPUTS = {
-    "json": Output.JSON,
-    "ptb": Output.BRACKETS,
-    "conllu": Output.CONLLU,
-    "parquet": Output.PARQUET,
-}
 _PAUSE = 10.0
 """Seconds between two lines of progress where there is no terminal."""
 
@@ -37,8 +29,7 @@ def parse_into(
     *,
     form: Form | None,
     output: str,
-    objective: str | None,
-    rescore: bool,
+    options: Options,
     jobs: int | None,
     scheduler: str | None,
     columns: str,
@@ -50,41 +41,22 @@ def parse_into(
     """Parse inputs into the folder `out`. Exit with code 1 if some of them cannot be read."""
     if jobs is not None and scheduler is not None:
         raise typer.BadParameter("the scheduler has workers: omit one", param_hint="--jobs")
-    if output not in _OUTPUTS:
-        raise typer.BadParameter(f"files of trees are none of: {output}", param_hint="--output")
-    from lpcfg.predict.job import Job
+    from lpcfg.base.executors import Dask, Processes
     from lpcfg.predict.run import find, run
-    from lpcfg.store.versions import resolve
+    from lpcfg.predict.tasks import RunSpec
 
-    reference = resolve(model, chosen_store(store))
     text, _, id = columns.partition(",")
-    job = Job(
-        out=out if is_url(out) else os.path.abspath(out),
-        model=str(reference),
-        store=reference.store,
-        hash=reference.hash,
-        output=_OUTPUTS[output],
-        objective=objective,
-        rescore=rescore,
-        columns=(text, id or None),
-        piece=piece,
-    )
+    place, more = chosen_store(store), {"columns": (text, id or None), "chunk": piece}
+    try:
+        spec = RunSpec.of(model, place, out, output, options.as_json(), **more)
+    except InputError as error:
+        raise typer.BadParameter(str(error)) from error
     documents = find(inputs, form, out)
+    start = partial(Processes, jobs or cores()) if scheduler is None else partial(Dask, scheduler)
     shown = _Shown()
-    summary = run(job, documents, partial(_hire, jobs, scheduler), shown, mix=mix)
+    summary = run(spec, documents, start, shown, mix=mix)
     shown.end()
     _tell(summary, json=json)
-
-
-def _hire(jobs: int | None, scheduler: str | None, job: "Job") -> "Crew":
-    """Start processes here, or turn to the workers of a scheduler."""
-    from lpcfg.predict.crew import Processes
-
-    if scheduler is None:
-        return Processes(job, jobs or len(os.sched_getaffinity(0)))
-    with extra("distributed", "clients of a scheduler"):
-        from lpcfg.predict.scheduler import Cluster
-    return Cluster(job, scheduler)
 
 
 def _tell(summary: "Summary", *, json: bool) -> None:
@@ -114,7 +86,7 @@ class _Shown:
         self._before: int | None = None
         self._on_terminal = sys.stderr.isatty()
 
-    def __call__(self, progress: "Progress") -> None:
+    def __call__(self, progress: "RunProgress") -> None:
         now = time.monotonic()
         if self._before is None:
             self._begun, self._before = now, progress.done

@@ -21,6 +21,8 @@ if TYPE_CHECKING:  # commands read the options of every kind: little is imported
     from lpcfg.store.versions import Reference, Stored
 
 Json = dict[str, Any]
+Column = str | Mapping[str, str]
+"""The type of a column, by its name in Arrow; or the members of the records in its lists."""
 WARMING = (
     ("Yes",),
     ("The", "cat", "sat", "on", "the", "mat", "."),
@@ -111,8 +113,10 @@ class Kind(ABC, Generic[P, Opt, A]):
     training    the class of the options of training; None if `train` is not there
     forms       the forms in which an answer can be written as text, and the ending of a file of
                 them ("" where there is none); the first one is the default
+    statuses    what the status of an answer can be
     columns     what a row of a collection has of an answer, besides id, document, start, end,
-                status, reason and model: names and types of Arrow
+                status, reason and model: names and types of Arrow; or, for a list of records, the
+                names and types of their members
     tensors     the outputs of v2 infer besides `answer`
     examples    bodies of requests to its endpoint, for the description of the service
     """
@@ -127,7 +131,8 @@ class Kind(ABC, Generic[P, Opt, A]):
     evaluating: ClassVar[type[Options]] = NoOptions
     training: ClassVar[type[Options] | None] = None
     forms: ClassVar[Mapping[str, str]] = {}
-    columns: ClassVar[Mapping[str, str]] = {}
+    statuses: ClassVar[Sequence[str]] = ("parsed", "failed")
+    columns: ClassVar[Mapping[str, Column]] = {}
     tensors: ClassVar[Sequence[str]] = ()
     examples: ClassVar[Sequence[Json]] = (
         {"text": "The cat sat on the mat. It slept."},

@@ -1,4 +1,4 @@
-"""Turn a piece of a document into sentences with their places in it."""
+"""Turn a chunk of a document into sentences with their places in it."""
 
 import io
 import json
@@ -8,14 +8,13 @@ from dataclasses import dataclass
 from lpcfg.base.errors import InputError, TreebankError
 from lpcfg.kinds.dependencies import conllu
 from lpcfg.kinds.sentences import (
-    ENGLISH,
     Segmenter,
     Sentence,
     sentence_from_tagged,
     sentence_from_tokens,
 )
+from lpcfg.predict.chunks import Chunk
 from lpcfg.predict.forms import Form
-from lpcfg.predict.pieces import Piece
 from lpcfg.text.markup import foreign, is_undecided
 
 _SENT_ID = "# sent_id = "
@@ -49,18 +48,20 @@ class Failure:
     reason: str
 
 
-def items(name: str, form: Form, piece: Piece, text: str) -> Iterator[Item | Failure]:
-    """Find the sentences of a piece of the document with this name."""
-    if piece.index == 0 and form in (Form.TEXT, Form.LINES, Form.TOKENS, Form.TAGGED):
+def items(
+    name: str, form: Form, chunk: Chunk, text: str, segmenter: Segmenter
+) -> Iterator[Item | Failure]:
+    """Find the sentences of a chunk of the document with this name."""
+    if chunk.index == 0 and form in (Form.TEXT, Form.LINES, Form.TOKENS, Form.TAGGED):
         check_plain(text, name)
     if form is Form.TEXT:
-        yield from of_text(name, text, piece.chars)
+        yield from of_text(name, text, segmenter, chunk.chars)
     elif form is Form.CONLLU:
-        yield from _of_conllu(name, text, piece.lines)
+        yield from _of_conllu(name, text, chunk.lines)
     elif form is Form.JSON:
-        yield from _of_json(name, text, piece.lines)
+        yield from _of_json(name, text, chunk.lines, segmenter)
     else:
-        yield from _of_lines(name, form, text, piece)
+        yield from _of_lines(name, form, text, chunk, segmenter)
 
 
 def check_plain(text: str, name: str) -> None:
@@ -83,9 +84,7 @@ def plain(chunks: Iterable[str], name: str) -> Iterator[str]:
     yield from coming
 
 
-def sentence_of_line(
-    form: Form, line: str, number: int, segmenter: Segmenter = ENGLISH
-) -> Sentence:
+def sentence_of_line(form: Form, line: str, number: int, segmenter: Segmenter) -> Sentence:
     """Read a line as one sentence: its text, its tokens, or its tagged tokens."""
     if form is Form.LINES:
         return segmenter.sentence(line)
@@ -94,19 +93,21 @@ def sentence_of_line(
     return sentence_from_tagged(line, number)
 
 
-def of_text(name: str, text: str, base: int = 0) -> Iterator[Item]:
+def of_text(name: str, text: str, segmenter: Segmenter, base: int = 0) -> Iterator[Item]:
     """Find the sentences of a text that begins `base` characters into its document."""
-    for sentence in ENGLISH.sentences(text):
+    for sentence in segmenter.sentences(text):
         start, end = base + (sentence.start or 0), base + (sentence.end or 0)
         yield Item(name, str(start), start, end, sentence)
 
 
-def _of_lines(name: str, form: Form, text: str, piece: Piece) -> Iterator[Item | Failure]:
-    start = piece.chars
-    for number, line in enumerate(io.StringIO(text, newline=""), start=piece.lines + 1):
+def _of_lines(
+    name: str, form: Form, text: str, chunk: Chunk, segmenter: Segmenter
+) -> Iterator[Item | Failure]:
+    start = chunk.chars
+    for number, line in enumerate(io.StringIO(text, newline=""), start=chunk.lines + 1):
         bare = line.rstrip("\r\n")
         try:
-            sentence = sentence_of_line(form, bare, number)
+            sentence = sentence_of_line(form, bare, number, segmenter)
         except InputError as error:
             yield Failure(f"line {number}", str(error))
         else:
@@ -134,7 +135,7 @@ def _of_conllu(name: str, text: str, before: int) -> Iterator[Item | Failure]:
         lines = []
 
 
-def _of_json(name: str, text: str, before: int) -> Iterator[Item | Failure]:
+def _of_json(name: str, text: str, before: int, segmenter: Segmenter) -> Iterator[Item | Failure]:
     good = False
     failures: list[Failure] = []
     for number, line in enumerate(text.split("\n"), start=before + 1):
@@ -146,7 +147,7 @@ def _of_json(name: str, text: str, before: int) -> Iterator[Item | Failure]:
             failures.append(Failure(f"line {number}", str(error)))
         else:
             good = True
-            yield from of_text(document, content)
+            yield from of_text(document, content, segmenter)
     if failures and not good and before == 0:
         raise InputError(f"{name} has no line of JSON with a text: {failures[0].reason}")
     yield from failures

@@ -1,4 +1,4 @@
-"""The forms of input and output files."""
+"""The forms of input files."""
 
 from enum import StrEnum
 
@@ -12,15 +12,6 @@ class Form(StrEnum):
     TAGGED = "tagged"
     CONLLU = "conllu"
     JSON = "json"
-    PARQUET = "parquet"
-
-
-class Output(StrEnum):
-    """The forms of output files; the value ends their names."""
-
-    JSON = "jsonl"
-    BRACKETS = "mrg"
-    CONLLU = "conllu"
     PARQUET = "parquet"
 
 

@@ -1,126 +1,136 @@
-"""Run a job over inputs: find them, check the output folder, share the work out, sum up."""
+"""Run over a collection: find inputs, check the output folder, share the work out, sum up."""
 
 import contextlib
 import glob
 import json
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 from lpcfg.base.errors import InputError
+from lpcfg.base.executors import Executor
+from lpcfg.base.files import UNFINISHED, Folder, LocalFolder, try_lock
 from lpcfg.base.urls import filesystem, is_url, network_failures
-from lpcfg.predict.crew import Crew
-from lpcfg.predict.folder import WORK, Folder, open_folder
-from lpcfg.predict.forms import Form, Output, form_of
-from lpcfg.predict.job import Document, Job
-from lpcfg.predict.ledger import Ledger, Progress
+from lpcfg.predict.checkpoint import CollectionCheckpoint, RunProgress
+from lpcfg.predict.engine import complete
+from lpcfg.predict.forms import Form, form_of
 from lpcfg.predict.tables import check_installed
+from lpcfg.predict.tasks import WORK, Document, RunSpec
+from lpcfg.predict.worker import do, worker_of
 from lpcfg.text.files import files
 
 MANIFEST = "manifest.json"
 FAILURES = "failures.jsonl"
 FORMAT = "lpcfg-trees"
-_EVERY = 0.5
-"""Seconds between two looks at the progress."""
-Show = Callable[[Progress], None]
+Show = Callable[[RunProgress], None]
 
 
 @dataclass(frozen=True)
 class Summary:
     """The end of a run: its progress, and how much of all inputs so far could not be read."""
 
-    progress: Progress
+    progress: RunProgress
     failures: int
     where: str
 
 
 def run(
-    job: Job, documents: Sequence[Document], hire: Callable[[Job], Crew], show: Show, *, mix: bool
+    spec: RunSpec,
+    documents: Sequence[Document],
+    start: Callable[[], Executor],
+    show: Show,
+    *,
+    mix: bool,
 ) -> Summary:
-    """Do what is not done yet. `mix` lets trees of other options stay beside those of this run."""
-    if job.output is Output.PARQUET:
+    """Do what is not done yet, by the executor that `start` makes.
+
+    `mix` lets outputs of other options stay beside those of this run.
+    """
+    if spec.output == "parquet":
         check_installed()
-    folder = open_folder(job.out)
+    folder = spec.folder()
     try:
-        with _alone(folder):
-            _check_options(folder, job, mix=mix)
-            crew = hire(job)
-            try:
-                _begin(folder, job)
-                ledger = Ledger(job, folder, documents)
-                crew.run(ledger, lambda: show(ledger.progress), _EVERY)
-            finally:
-                crew.end()
-            if ledger.broken is not None:
-                raise InputError(f"{ledger.broken}: mend it and run again; nothing done is lost")
-            return _sum_up(folder, job, ledger)
+        with _locked(folder):
+            _check_options(folder, spec, mix=mix)
+            with start() as executor:
+                for _ in range(executor.workers):  # they load the model while this process looks
+                    executor.submit(_prepare, spec)  # what there is to do
+                _begin(folder, spec)
+                checkpoint = CollectionCheckpoint(spec, folder, documents)
+                complete(checkpoint, executor, do, spec, watch=partial(show, checkpoint.progress))
+            return _sum_up(folder, spec, checkpoint)
     except network_failures() as error:
         raise InputError(
-            f"expected a folder to write to, got {error} at {job.out}: mend it and run again"
+            f"expected a folder to write to, got {error} at {spec.out}: mend it and run again"
         ) from error
 
 
-def _alone(folder: Folder) -> contextlib.ExitStack:
-    stack = contextlib.ExitStack()
-    lock = folder.lock()
-    if lock is not None:
-        stack.enter_context(lock)
-    return stack
+def _prepare(spec: RunSpec) -> None:
+    worker_of(spec)
 
 
-def _check_options(folder: Folder, job: Job, *, mix: bool) -> None:
-    """Refuse a folder with trees of another model or other options."""
-    if folder.size(MANIFEST) is None:
+@contextlib.contextmanager
+def _locked(folder: Folder) -> Iterator[None]:
+    """Keep other runs out of a folder on a disk."""
+    if not isinstance(folder, LocalFolder):
+        yield
         return
-    there = json.loads(folder.read(MANIFEST))["options"]
-    wanted = job.options()
-    if there == wanted or mix:
+    folder.root.mkdir(parents=True, exist_ok=True)
+    with (folder.root / ".lock").open("wb") as file:
+        if try_lock(file.fileno()) is False:
+            raise InputError(
+                f"expected a folder to write to, got {folder.root}, where another run is writing: "
+                "wait for its end or choose another folder"
+            )
+        yield
+
+
+def _check_options(folder: Folder, spec: RunSpec, *, mix: bool) -> None:
+    """Refuse a folder with outputs of another model or other options."""
+    if mix or folder.size(MANIFEST) is None:
         return
-    told = [
-        f"{name} {there.get(name)}, not {value}"
-        for name, value in wanted.items()
-        if there.get(name) != value
-    ]
-    raise InputError(
-        f"expected {job.out} to have trees of this model and these options, found "
-        f"{'; '.join(told)}: choose another folder, or say --mix to keep those and add to them"
-    )
-
-
-def _begin(folder: Folder, job: Job) -> None:
-    """Remove what killed runs left half-written, and say whose folder this is."""
-    for name in folder.sizes(WORK):
-        if name.endswith(".tmp"):
-            folder.remove(name)
-    if folder.size(MANIFEST) is None:
-        folder.write(
-            MANIFEST, _encode({"format": FORMAT, "options": job.options(), "finished": None})
+    told = spec.differences(json.loads(folder.read(MANIFEST))["options"])
+    if told:
+        raise InputError(
+            f"expected {spec.out} to have trees of this model and these options, found "
+            f"{'; '.join(told)}: choose another folder, or say --mix to keep those and add to them"
         )
 
 
-def _sum_up(folder: Folder, job: Job, ledger: Ledger) -> Summary:
-    failures = ledger.failures()
+def _begin(folder: Folder, spec: RunSpec) -> None:
+    """Remove what killed runs left half-written, and say whose folder this is."""
+    for name in folder.sizes(WORK):
+        if name.endswith(UNFINISHED):
+            folder.remove(name)
+    if folder.size(MANIFEST) is None:
+        begun = {"format": FORMAT, "options": spec.recorded(), "finished": None}
+        folder.write(MANIFEST, _encode(begun))
+
+
+def _sum_up(folder: Folder, spec: RunSpec, checkpoint: CollectionCheckpoint) -> Summary:
+    failures = checkpoint.failures()
     lines = [
-        json.dumps({"input": marker.path, "where": one.where, "reason": one.reason})
-        for marker, one in failures
+        json.dumps({"input": record.path, "where": one.where, "reason": one.reason})
+        for record, one in failures
     ]
     folder.write(FAILURES, "".join(f"{line}\n" for line in lines).encode())
-    markers = sorted(ledger.markers.values(), key=lambda one: one.name)
+    records = sorted(checkpoint.records.values(), key=lambda one: one.name)
     manifest = {
         "format": FORMAT,
-        "options": job.options(),
+        "options": spec.recorded(),
         "finished": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         "failures": len(failures),
-        "documents": [{**asdict(one), "failures": len(one.failures)} for one in markers],
+        "documents": [{**asdict(one), "failures": len(one.failures)} for one in records],
     }
     folder.write(MANIFEST, _encode(manifest))
     folder.remove(WORK)
-    return Summary(ledger.progress, len(failures), folder.where(FAILURES))
+    return Summary(checkpoint.progress, len(failures), folder.where(FAILURES))
 
 
-def _encode(value: dict[str, object]) -> bytes:
+def _encode(value: Mapping[str, object]) -> bytes:
     return json.dumps(value, indent=1).encode() + b"\n"
 
 

@@ -284,8 +284,8 @@ class ObjectStorage(RemoteFolder, Storage):
         manifest = manifest_of(version)
         try:
             for file in rest:
-                self.create(f"{folder}/{file}", files[file])
-            self.create(f"{folder}/{MANIFEST}", manifest)
+                self._create_in_own(f"{folder}/{file}", files[file])
+            self._create_in_own(f"{folder}/{MANIFEST}", manifest)
         except BaseException:
             with suppress(OSError):
                 self._delete(folder)
@@ -308,6 +308,17 @@ class ObjectStorage(RemoteFolder, Storage):
                 version += 1
             else:
                 return version
+
+    def _create_in_own(self, path: str, data: bytes) -> None:
+        """Create a file where nobody else does.
+
+        One that is there is the work of a request whose answer was lost, and which was repeated.
+        """
+        try:
+            self.create(path, data)
+        except FileExistsError:
+            if self.read(path) != data:
+                raise
 
     def _delete(self, folder: str) -> None:
         """Delete a version's files, the manifest first: without it there is no version."""

@@ -69,6 +69,7 @@ class Constituency(Kind["Parser", ParseOptions, "Analysis"]):
     options = ParseOptions
     evaluating = EvaluationOptions
     forms = {"ptb": "mrg", "conllu": "conllu", "svg": "", "latex": ""}
+    statuses = ("parsed", "partial", "failed")
     columns = {
         "tree": "string",
         "log_probability": "float64",

@@ -44,9 +44,18 @@ class Dependencies(Kind["DependencyParser", NoOptions, "ParsedArcs"]):
     training = DependencyTraining
     forms = {"conllu": "conllu"}
     columns = {
-        "tokens": "list<struct<text: string, start: int64, end: int64, tag: string, xpos: string, "
-        "tag_probability: float64, head: int64, relation: string, head_probability: float64, "
-        "probability: float64>>",
+        "tokens": {
+            "text": "string",
+            "start": "int64",
+            "end": "int64",
+            "tag": "string",
+            "xpos": "string",
+            "tag_probability": "float64",
+            "head": "int64",
+            "relation": "string",
+            "head_probability": "float64",
+            "probability": "float64",
+        },
         "log_probability": "float64",
     }
 

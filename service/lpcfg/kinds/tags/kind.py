@@ -44,9 +44,15 @@ class Tagging(Kind["SequenceTagger", NoOptions, "Tags"]):
     data = "Penn brackets"
     training = TaggerTraining
     forms = {"tagged": "tagged"}
+    statuses = ("tagged", "failed")
     columns = {
-        "tokens": "list<struct<text: string, start: int64, end: int64, tag: string, "
-        "probability: float64>>",
+        "tokens": {
+            "text": "string",
+            "start": "int64",
+            "end": "int64",
+            "tag": "string",
+            "probability": "float64",
+        },
         "log_probability": "float64",
     }
 

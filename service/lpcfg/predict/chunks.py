@@ -1,33 +1,33 @@
-"""Cut a stream of text into pieces at sentence ends, holding a few pieces at a time.
+"""Cut a stream of text into chunks at sentence ends, holding a few chunks at a time.
 
-A piece ends where no sentence goes on: behind a line, behind the empty line after a CoNLL-U
-sentence, behind a paragraph of running text, or, in a paragraph that is longer than a piece, behind
+A chunk ends where no sentence goes on: behind a line, behind the empty line after a CoNLL-U
+sentence, behind a paragraph of running text, or, in a paragraph that is longer than a chunk, behind
 a sentence that the tokenizer finds.
 """
 
 import hashlib
 import io
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import IO
 
 from lpcfg.base.errors import InputError
+from lpcfg.kinds.sentences import Segmenter
 from lpcfg.predict.forms import Form
 from lpcfg.text.files import decoded
-from lpcfg.text.tokenize import segments
 
 _BLOCK = 1 << 16
 _WINDOW = 1 << 15
 """Bytes at the end of a long paragraph in which the end of a sentence is looked for."""
 _MOST = 64
-"""A line, or a sentence of CoNLL-U, longer than this many pieces is refused."""
+"""A line, or a sentence of CoNLL-U, longer than this many chunks is refused."""
 _BLANK_LINE = re.compile(rb"\n[ \t\r]*\n")
 _BOM = b"\xef\xbb\xbf"
 
 
 @dataclass(frozen=True)
-class Piece:
+class Chunk:
     """A part of a document: bytes [start, end) of it, decompressed; of Parquet, rows.
 
     `chars` and `lines` count what stands before it.
@@ -67,8 +67,13 @@ class Hashing(io.RawIOBase):
         return self._hash.hexdigest()
 
 
-def cut(stream: IO[bytes], form: Form, size: int, name: str) -> Iterator[tuple[Piece, str]]:
-    """Cut a decompressed stream into pieces of about `size` bytes, each with its text."""
+def cut(
+    stream: IO[bytes], form: Form, size: int, name: str, segmenter: Callable[[], Segmenter]
+) -> Iterator[tuple[Chunk, str]]:
+    """Cut a decompressed stream into chunks of about `size` bytes, each with its text.
+
+    The segmenter, which may have to be loaded, is asked for where a paragraph is longer.
+    """
     index = start = chars = lines = 0
     buffer = bytearray()
     ended, wanted = False, size
@@ -77,7 +82,7 @@ def cut(stream: IO[bytes], form: Form, size: int, name: str) -> Iterator[tuple[P
             block = stream.read(min(_BLOCK, wanted - len(buffer)))
             buffer += block
             ended = not block
-        end = len(buffer) if ended else _end_of_piece(buffer, form, size, name)
+        end = len(buffer) if ended else _end_of_chunk(buffer, form, size, name, segmenter)
         if end == 0 and not ended:  # no end of a sentence yet: read on
             wanted = len(buffer) + size
             continue
@@ -85,13 +90,13 @@ def cut(stream: IO[bytes], form: Form, size: int, name: str) -> Iterator[tuple[P
         del buffer[:end]
         text = text_of(content, index, name, lines)
         sha256 = hashlib.sha256(content).hexdigest()
-        yield Piece(index, start, start + end, chars, lines, sha256), text
+        yield Chunk(index, start, start + end, chars, lines, sha256), text
         index, start, chars = index + 1, start + end, chars + len(text)
         lines += _count_lines(text)
 
 
 def text_of(content: bytes, index: int, name: str, lines: int) -> str:
-    """Decode a piece that has so many lines before it; a byte order mark is no part of the text."""
+    """Decode a chunk that has so many lines before it; a byte order mark is no part of the text."""
     return decoded(content.removeprefix(_BOM) if index == 0 else content, name, lines + 1)
 
 
@@ -102,10 +107,12 @@ def _count_lines(text: str) -> int:
     return sum(1 for _ in io.StringIO(text, newline=""))
 
 
-def _end_of_piece(buffer: bytearray, form: Form, size: int, name: str) -> int:
-    """Find the last place in a buffer where a piece may end; 0 if there is none."""
+def _end_of_chunk(
+    buffer: bytearray, form: Form, size: int, name: str, segmenter: Callable[[], Segmenter]
+) -> int:
+    """Find the last place in a buffer where a chunk may end; 0 if there is none."""
     if form is Form.TEXT:
-        return _end_of_text(buffer, size)
+        return _end_of_text(buffer, size, segmenter)
     if form is Form.CONLLU:
         end = 0
         for found in _BLANK_LINE.finditer(buffer, max(0, buffer.rfind(b"\n\n") - 1)):
@@ -120,7 +127,7 @@ def _end_of_piece(buffer: bytearray, form: Form, size: int, name: str) -> int:
     return end
 
 
-def _end_of_text(buffer: bytearray, size: int) -> int:
+def _end_of_text(buffer: bytearray, size: int, segmenter: Callable[[], Segmenter]) -> int:
     """Find the end of the last paragraph, or of the last sentence but one of a long paragraph."""
     paragraph = 0
     for found in _BLANK_LINE.finditer(buffer, len(buffer) // 2):
@@ -131,7 +138,7 @@ def _end_of_text(buffer: bytearray, size: int) -> int:
     while begin < len(buffer) and buffer[begin] & 0xC0 == 0x80:  # inside a character
         begin += 1
     window = bytes(buffer[begin:]).decode("utf-8", "ignore")
-    starts = [one.start for one in segments(window)]
+    starts = [one.start or 0 for one in segmenter().sentences(window)]
     if len(starts) > 2:  # the first begins before the window, the last one may go on behind it
         return begin + len(window[: starts[-1]].encode())
     if len(buffer) < 4 * size:
