@@ -163,23 +163,28 @@ def test_a_job_that_kills_two_processes_is_set_aside_alone(
 def test_a_job_over_which_a_process_died_has_no_other_beside_it(
     serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, died: bool
 ) -> None:
-    home, now, together = Jobs(tmp_path, 9, 1.0), set[bytes](), list[int]()
-    job, _ = (kept(home, name, f'"{name}"\n'.encode() * 200) for name in ("a", "b"))
+    home, now, together, counted = Jobs(tmp_path, 9, 1.0), set[bytes](), [], set[int]()
+    monkeypatch.setattr(runner, "_PIECE_BYTES", 1)  # each line is a piece
+    job, other = (kept(home, name, f"{name}\n".encode() * 80) for name in ("a", "b"))
     if died:
         job.begin_attempt()
 
     async def answer(_: Lines, __: int, line: bytes) -> bytes:
         now.add(line)
         together.append(len(now))
-        await asyncio.sleep(0.01)
+        if line == b"b":  # the other dies here, with what is counted of the first
+            counted.add(job.attempts())
+        await asyncio.sleep(0.001)
         now.discard(line)
         return b"{}\n"
 
     monkeypatch.setattr(Lines, "answer", answer)
     with serve(jobs_dir=tmp_path) as client:
-        for name in ("a", "b"):
-            assert done(client, {"id": name})["answered"] == 200
+        for one in (job, other):
+            assert done(client, {"id": one.facts.id})["answered"] == 80
     assert max(together) == (1 if died else 2)
+    assert 2 not in counted
+    assert (job.attempts(), other.attempts()) == (0, 0)
 
 
 def failed(told: dict[str, Any]) -> Any:
@@ -206,24 +211,28 @@ def test_a_job_whose_process_ends_in_order_has_no_attempt_counted(
         assert done(client, {"id": "a"})["problems"] == 0
 
 
-@pytest.mark.parametrize(("stuck", "during", "after"), [(1, 2, 1), (65, 1, 0)])
-def test_a_death_is_counted_until_its_lines_are_answered(
+@pytest.mark.parametrize(
+    ("line", "stuck", "during", "after"),
+    [(b"a", 1, 2, 1), (b"a", 65, 1, 0), (b"a" * 300 * KIB, 64, 2, 1), (b"a" * 300 * KIB, 65, 1, 0)],
+)
+def test_a_death_is_counted_until_64_lines_are_answered(
     serve: Serve,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
+    line: bytes,
     stuck: int,
     during: int,
     after: int,
 ) -> None:
-    job = kept(Jobs(tmp_path, 9, 1.0), "a", b'"It slept."\n' * 70)
+    job = kept(Jobs(tmp_path, 9, 1.0), "a", (line + b"\n") * 70)
     job.begin_attempt()
-    usual, reached = Lines.answer, threading.Event()
+    reached = threading.Event()
 
-    async def answer(lines: Lines, number: int, line: bytes | LpcfgError) -> bytes:
+    async def answer(_: Lines, number: int, __: bytes) -> bytes:
         if number == stuck:
             reached.set()
             await asyncio.sleep(60)
-        return await usual(lines, number, line)
+        return b"{}\n"
 
     monkeypatch.setattr(Lines, "answer", answer)
     with serve(jobs_dir=tmp_path):

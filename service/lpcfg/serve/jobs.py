@@ -32,7 +32,7 @@ from lpcfg.settings import Settings
 
 LINES, ANSWERS = "lines.ndjson", "answers.ndjson"
 ATTEMPTS = 2
-"""Attempts at the same lines that may die before their job is set aside."""
+"""Attempts at the next lines that may die before their job is set aside."""
 _JOB, _PROGRESS, _ATTEMPTS, _LOCK = "job.json", "progress.json", "attempts", "lock"
 _DRAFT, _GONE = ".new-", ".gone-"
 _AGAIN = 60.0  # seconds after which a job may be offered again

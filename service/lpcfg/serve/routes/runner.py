@@ -5,7 +5,7 @@ on behind their last whole answer. At its end it leaves them to others, or to it
 
 A piece may take the process with it, for want of memory. So attempts are counted on the disk before
 they begin. Pieces of a job over which one has died have no others beside them, so that it dies of
-itself alone; once two have died at the same piece, the job is set aside.
+itself alone; once two have died with less than 64 lines answered between them, it is set aside.
 """
 
 import asyncio
@@ -165,23 +165,27 @@ class Runner:
         progress = await asyncio.to_thread(_resume, answers, job, given)
         longest = self._service.settings.max_body_bytes
         most = _PIECE_BYTES // growth(lines.asked.options)
-        number, died, begun = progress.answered + 1, job.attempts(), False
+        first = number = progress.answered + 1
+        died = job.attempts()
         room = AT_ONCE if died else 1
-        try:
-            while piece := await asyncio.to_thread(read_piece, given, number, longest, most):
-                async with self._room_for(room):
-                    if not begun:
-                        begun = True
-                        await _to_its_end(job.begin_attempt)
-                    found = await self._answers(lines, piece)
-                    progress = await _to_its_end(_write, answers, job, found, progress)
-                if died:  # of the next lines, this attempt is the first
-                    died = 0
-                    job.end_attempt(1)
-                number += len(piece)
-        except (asyncio.CancelledError, LpcfgError, OSError):  # not the fault of these lines
-            job.end_attempt(died)
-            raise
+        async with AsyncExitStack() as alone:
+            try:
+                if died:
+                    await alone.enter_async_context(self._room_for(room))
+                await _to_its_end(job.begin_attempt)
+                while piece := await asyncio.to_thread(read_piece, given, number, longest, most):
+                    async with nullcontext() if died else self._room_for(room):
+                        found = await self._answers(lines, piece)
+                        progress = await _to_its_end(_write, answers, job, found, progress)
+                    number += len(piece)
+                    if died and number - first >= _PIECE:  # at the next lines, none has died
+                        died = 0
+                        job.end_attempt(1)
+                        await alone.aclose()
+                job.end_attempt(0)
+            except (asyncio.CancelledError, LpcfgError, OSError):  # not the fault of these lines
+                job.end_attempt(died)
+                raise
         return progress
 
     @asynccontextmanager
