@@ -1,6 +1,7 @@
 """The matrix decomposition by pivots: exact moments, the simplex problem, bad input."""
 
 from itertools import combinations
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -11,9 +12,9 @@ from scipy import sparse
 from lpcfg.base.errors import TrainingError
 from lpcfg.grammar.tables import Doubles
 from lpcfg.training.estimators.pivot_decomposition import (
+    RowFactors,
     align_states,
     convex_weights,
-    decompose,
     decompose_rows,
     emissions,
     find_pivots,
@@ -24,6 +25,21 @@ EXACT = 1e-9
 at moves of 1e-13, which shrink geometrically by a tenth and more in a thousand steps."""
 SHARP = 1e-14
 """Optimality for tests of exactness: a hundred roundings."""
+
+
+class Factors(NamedTuple):
+    """Q_{f,g} = Σ_h π(h) r(f|h) s(g|h) (ACL14, matrix decomposition problem 1)."""
+
+    rows: RowFactors
+    columns: Doubles
+
+
+def decompose(matrix: Doubles | sparse.csr_matrix, m: int) -> Factors:
+    """Find π, r and s of a matrix whose rows and whose columns have pivots (figure 2)."""
+    rows = decompose_rows(matrix, m, tolerance=SHARP)
+    columns = decompose_rows(sparse.csr_matrix(matrix).T.tocsr(), m, tolerance=SHARP)
+    transitions = align_states(matrix, rows.weights, columns.emissions)
+    return Factors(rows, columns.emissions @ transitions.T)
 
 
 class Model:
@@ -58,7 +74,7 @@ SIZES = [(1, 5, 4), (2, 5, 6), (4, 20, 30), (8, 60, 50), (12, 200, 12)]
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_exact_moments_give_back_the_model(seed: int, m: int, d: int, columns: int) -> None:
     model = Model(seed, m, d, columns)
-    found = decompose(model.moments, m, tolerance=SHARP)
+    found = decompose(model.moments, m)
     states = model.permutation(found.rows.pivots)
     np.testing.assert_allclose(found.rows.prior, model.prior[states], atol=EXACT)
     np.testing.assert_allclose(found.rows.emissions, model.r[:, states], atol=EXACT)
@@ -96,8 +112,8 @@ def test_neither_shrinkage_nor_seed_changes_exact_moments(shrinkage: float, seed
 
 def test_counts_and_sparse_matrices_serve_as_well_as_probabilities() -> None:
     moments = Model(6, 3, 20, 25).moments
-    dense = decompose(moments, 3, tolerance=SHARP)
-    counts = decompose(sparse.csr_matrix(moments * 4096), 3, tolerance=SHARP)
+    dense = decompose(moments, 3)
+    counts = decompose(sparse.csr_matrix(moments * 4096), 3)
     np.testing.assert_array_equal(counts.rows.pivots, dense.rows.pivots)
     np.testing.assert_allclose(counts.columns, dense.columns, atol=EXACT)
     np.testing.assert_allclose(counts.rows.prior, dense.rows.prior, atol=EXACT)
@@ -253,12 +269,12 @@ def test_a_matrix_of_lower_rank_says_how_many_states_it_has() -> None:
 @pytest.mark.parametrize("entry", [-1.0, np.nan, np.inf])
 def test_entries_that_are_not_counts_are_refused(entry: float) -> None:
     with pytest.raises(TrainingError, match="got negative or non-finite entries"):
-        decompose(np.array([[1.0, entry], [1.0, 1.0]]), 1)
+        decompose_rows(np.array([[1.0, entry], [1.0, 1.0]]), 1)
 
 
 def test_a_matrix_of_zeros_is_refused() -> None:
     with pytest.raises(TrainingError, match="something in it, got 3 x 2 zeros"):
-        decompose(np.zeros((3, 2)), 1)
+        decompose_rows(np.zeros((3, 2)), 1)
 
 
 def test_too_few_candidates_are_refused() -> None:

@@ -105,9 +105,15 @@ def learn_tagger(
     classes: Mapping[str, int] | None = None,
     before: TaggerState | None = None,
 ) -> TaggerState:
-    """Learn the weights of a forest's leaves, or go on from those of a part of its trees.
+    """Learn the weights of a forest's leaves. The same seed gives the same bytes.
 
-    The same seed gives the same bytes.
+    Args:
+        forest: the trees.
+        seed: of random numbers.
+        stage: which shows progress.
+        rows: that features share.
+        classes: of words, which are features as well.
+        before: the state for a part of the trees, from which learning goes on.
     """
     leaves = np.flatnonzero(forest.is_leaf)
     symbols = np.bincount(forest.symbol[leaves], minlength=len(forest.symbols))

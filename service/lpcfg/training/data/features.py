@@ -275,6 +275,16 @@ SIMPLE_TEMPLATES = ("inside:rule", "word:identity", "outside:rule")
 """The rule below the node and the rule above it: the simpler set of NAACL 4.3."""
 
 
+def check_templates(names: Sequence[str]) -> None:
+    """Raise TrainingError if there is no template of one of these names."""
+    unknown = sorted(set(names) - set(KNOWN_TEMPLATES))
+    if unknown:
+        raise TrainingError(
+            f"expected feature templates among {', '.join(KNOWN_TEMPLATES)}, "
+            f"got {', '.join(unknown)}: name some of these"
+        )
+
+
 @dataclass(frozen=True, eq=False)
 class Side:
     """The inside or outside features of a symbol's examples.
@@ -309,12 +319,7 @@ class Features:
     @classmethod
     def of(cls, context: NodeArrays, names: Sequence[str]) -> "Features":
         """Compute the features of the templates with these names."""
-        unknown = sorted(set(names) - set(KNOWN_TEMPLATES))
-        if unknown:
-            raise TrainingError(
-                f"expected feature templates among {', '.join(KNOWN_TEMPLATES)}, "
-                f"got {', '.join(unknown)}: correct the name"
-            )
+        check_templates(names)
         forest = context.forest
         nodes = np.argsort(forest.symbol, kind="stable")
         bounds = np.arange(len(forest.symbols) + 1)

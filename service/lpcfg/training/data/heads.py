@@ -123,15 +123,11 @@ def head_tags(forest: Forest) -> tuple[Ints, int]:
 
     The part of speech is the bottom label of a preterminal chain; in-terminals have -1.
     """
-    names = [split_chain(name)[-1] for name in _preterminals(forest)]
+    names = [split_chain(name)[-1] for name in forest.symbols[forest.n_internal :]]
     tags = sorted(set(names))
     number = {tag: k for k, tag in enumerate(tags)}
     inside = [-1] * forest.n_internal
     return frozen(np.array([*inside, *(number[name] for name in names)], np.int32)), len(tags)
-
-
-def _preterminals(forest: Forest) -> Sequence[str]:
-    return forest.symbols[forest.n_internal :]
 
 
 def _labels(symbols: Sequence[str]) -> tuple[Ints, Ints, list[str]]:

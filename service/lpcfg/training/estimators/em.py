@@ -546,6 +546,7 @@ def from_clusters(
     """Find the most likely mixture for trees with known states, by some sweeps of EM.
 
     This is a local optimum where tensors of relative frequencies need more terms.
+    `states` are m of every symbol, `state` is that of every node.
     """
     mixture = split(corpus, states, terms, smoothing, perturbation=PERTURBATION, seed=seed)
     known = corpus.with_states(state)
@@ -593,10 +594,18 @@ def climb(
     steps: int,
     patience: int = 0,
 ) -> tuple[Tables, EmReport]:
-    """Run EM and return tables.
+    """Run EM from a mixture.
 
-    With `patience`, and trees to choose by, return the best tables of all steps, and stop after
-    that many steps without improvement. Otherwise take `steps` steps.
+    Args:
+        inputs: of the estimator; `choose` scores the tables of each step.
+        corpus: the trees.
+        mixture: where EM begins.
+        smoothing: of the counts.
+        steps: the most steps.
+        patience: stop after so many steps without a better score, and keep the best tables.
+
+    Returns:
+        Tables, and the course of EM.
     """
     likelihoods: list[float] = []
     scores: list[float] = []

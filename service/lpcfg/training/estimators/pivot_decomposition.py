@@ -58,27 +58,6 @@ class RowFactors:
     """(m,) π(h)"""
 
 
-@dataclass(frozen=True, slots=True)
-class Factors:
-    """Q_{f,g} = Σ_h π(h) r(f|h) s(g|h) (ACL14, matrix decomposition problem 1)."""
-
-    rows: RowFactors
-    columns: Doubles
-    """(d', m) s(g|h), its states numbered as those of `rows`; columns sum to one"""
-
-
-def decompose(matrix: Matrix, m: int, *, seed: int = 0, tolerance: float = TOLERANCE) -> Factors:
-    """Find π, r and s of a matrix whose rows and whose columns have pivots (figure 2).
-
-    For exact moments the result is exact, up to a permutation of the states (theorem 2).
-    """
-    table = _as_counts(matrix)
-    rows = decompose_rows(table, m, seed=seed, tolerance=tolerance)
-    columns = decompose_rows(sparse.csr_matrix(table.T), m, seed=seed, tolerance=tolerance)
-    transitions = align_states(table, rows.weights, columns.emissions)
-    return Factors(rows, columns.emissions @ transitions.T)
-
-
 def decompose_rows(
     matrix: Matrix,
     m: int,
@@ -90,10 +69,20 @@ def decompose_rows(
 ) -> RowFactors:
     """Find π and r of a matrix whose rows have pivots (section 5.2). Its columns may be anything.
 
-    `candidates` are the rows that may be pivots (default: all). For counts, pass the frequent rows:
-    points of rare rows are noise, and noise lies farthest out. Only candidates determine the
-    projection, so that no dimension is spent on differences between other rows. `shrinkage`, in
-    units of Q, is passed to the projection. Rows that are all zero get the weights π.
+    Rows that are all zero get the weights π.
+
+    Args:
+        matrix: Q, of counts or probabilities.
+        m: the number of states.
+        candidates: the rows that may be pivots (default: all). For counts, pass the frequent rows:
+            points of rare rows are noise, and noise lies farthest out. Only candidates determine
+            the projection, so that no dimension is spent on differences between other rows.
+        shrinkage: of the projection, in units of Q.
+        seed: of the sparse solver.
+        tolerance: of the convex weights.
+
+    Raises:
+        TrainingError: if Q has negative numbers or too few rows or columns.
     """
     table = _as_counts(matrix)
     if not 1 <= m <= min(table.shape):

@@ -35,6 +35,7 @@ from lpcfg.training.data.features import (
     Features,
     NodeArrays,
     Side,
+    check_templates,
 )
 from lpcfg.training.data.shards import Shard, shards_of
 from lpcfg.training.estimators.compact import Compaction, CompactReport, tables_of
@@ -103,12 +104,7 @@ class SpectralConfig:
                 raise TrainingError(
                     f"expected `{name}` from 0 up to but not 1, got {value}: use 0 for none of it"
                 )
-        unknown = sorted(set(self.templates + self.without) - set(KNOWN_TEMPLATES))
-        if unknown:
-            raise TrainingError(
-                f"expected feature templates among {', '.join(KNOWN_TEMPLATES)}, "
-                f"got {', '.join(unknown)}: correct the name"
-            )
+        check_templates(self.templates + self.without)
 
     def chosen(self, seed: int) -> tuple[str, ...]:
         """Return the templates in use. Those dropped at random depend on the seed."""

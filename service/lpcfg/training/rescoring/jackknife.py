@@ -144,10 +144,17 @@ def jackknife(
     workers: int,
     stage: Stage,
 ) -> Sequence[Spilled]:
-    """Return the records of all folds, made side by side where there are workers.
+    """Make the records of all folds, side by side where there are workers.
 
-    `last` is the model of all but the last fold, if there is one already. Trees of fold -1 are
-    learned from beside every fold, and have no records.
+    Args:
+        charting: which makes records.
+        learn: learns the model of a fold.
+        trees: to learn from.
+        fold: of each tree. Those of fold −1 are learned from by all models, and have no records.
+        last: the model of all but the last fold, if there is one already.
+        folder: where records are spilled.
+        workers: processes.
+        stage: which shows progress.
     """
     count = int(fold.max()) + 1
     sizes = np.bincount(fold[fold >= 0]).tolist()
