@@ -14,6 +14,7 @@ from lpcfg.cancel import Stop
 from lpcfg.errors import LimitError, Stopped
 from lpcfg.protocol.schemas import MarginalsRequest, ParseRequest, Problem, TreesRequest
 from lpcfg.settings import Settings
+from lpcfg.text import sentences as sentences_module
 from lpcfg.text import tokenize as tokenize_module
 from lpcfg.web.endpoints.inputs import sentence_of, sentences_of
 from lpcfg.web.http.bodies import json_depth
@@ -487,14 +488,14 @@ def test_a_text_without_blanks_is_split_no_further_than_someone_waits(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     seen, stop = [], Stop()
-    find = tokenize_module._sentence_ends
+    find = sentences_module._sentence_ends
 
     def noted(block: str) -> list[int]:
         seen.append(len(block))
         stop.cancel()
         return find(block)
 
-    monkeypatch.setattr(tokenize_module, "_sentence_ends", noted)
+    monkeypatch.setattr(sentences_module, "_sentence_ends", noted)
     with pytest.raises(Stopped):
         sentences_of("``" * 450_000, None, Settings(), stop)
     assert len(seen) <= 2
