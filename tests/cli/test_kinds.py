@@ -11,7 +11,8 @@ import pytest
 import typer
 
 from lpcfg import cli
-from lpcfg.cli import main
+from lpcfg.base.executors import Inline
+from lpcfg.cli import corpus, main
 from lpcfg.kinds.registry import all_kinds
 from tests import toy_kind
 from tests.kinds.dependencies import small
@@ -186,7 +187,10 @@ def test_evaluation_without_gold_data_is_wrong_usage(
 # Answers ------------------------------------------------------------------------------------------
 
 
-def test_a_registered_kind_answers_text(length: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_registered_kind_answers_text_and_collections(
+    length: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(corpus, "Processes", lambda _: Inline())  # which know the kind, as tests do
     model = toy_kind.publish_length(length / "store")
     text, where = length / "text.txt", ("--store", length / "store")
     text.write_text("Cats sleep. The dog barked.", encoding="utf-8")
@@ -194,6 +198,11 @@ def test_a_registered_kind_answers_text(length: Path, capsys: pytest.CaptureFixt
         assert run(capsys, *group, model, text, *where) == (0, "3\n4\n", "")
         _, out, _ = run(capsys, *group, model, text, "--unit", "letters", "--json", *where)
         assert [json.loads(line)["number"] for line in out.splitlines()] == [10, 13]
+    into = ("--out", length / "out", "--jobs", "1", "--least", "4", *where)
+    code, out, _ = run(capsys, "length", "parse", model, text, *into)
+    assert (code, out) == (0, "1 documents, 2 sentences\n")
+    rows = (length / "out" / "trees" / "text.txt.jsonl").read_text(encoding="utf-8").splitlines()
+    assert [json.loads(row)["number"] for row in rows] == [4, 4]
 
 
 @pytest.mark.parametrize(
@@ -202,6 +211,7 @@ def test_a_registered_kind_answers_text(length: Path, capsys: pytest.CaptureFixt
         (("en-dep", "--k", "2"), "a dependency model has no option --k: leave it out"),
         (("en-dep", "--output", "svg"), "a dependency model prints no svg: choose conllu or json"),
         (("en-dep", "--json", "--marginals"), "a dependency model has none: leave it out"),
+        (("en-dep", "--out", "out", "--output", "svg"), "of files of a dependency model, got svg"),
         (("en-dep", "--out", "out", "--rescore"), "a dependency model has no option --rescore"),
         (("en", "--out", "out", "--k", "2"), "files hold one tree a sentence: omit --k"),
         (("en", "--output", "tagged"), "a constituency model prints no tagged: choose ptb or "),

@@ -15,6 +15,7 @@ from lpcfg.cli.options import (
     Store,
     options_of,
     with_options,
+    wrong_usage,
 )
 from lpcfg.cli.terminal import note, result, result_json
 from lpcfg.kinds.registry import AnyKind, AnyLoaded, find_kind, load_model
@@ -131,23 +132,15 @@ def command(*kinds: AnyKind) -> Command:
         kind = find_kind(model, place.store, only=only)
         options = options_of(kind.options, given, kind.title)
         if out is not None:
-            from lpcfg.cli.corpus import parse_into
+            from lpcfg.cli.corpus import answer_into
+            from lpcfg.predict.tasks import RunSpec
 
-            parse_into(
-                out,
-                model,
-                files or [],
-                form=form,
-                output=form_asked or "json",
-                options=options,
-                jobs=jobs,
-                scheduler=scheduler,
-                columns=columns,
-                piece=piece,
-                mix=mix,
-                store=store,
-                json=json,
-            )
+            text, _, id = columns.partition(",")
+            more = {"columns": (text, id or None), "chunk": piece}
+            with wrong_usage("--output"):
+                wanted = form_asked or "json"
+                spec = RunSpec.of(model, place.store, out, wanted, options.as_json(), **more)
+            answer_into(spec, files or [], form, jobs, scheduler, mix=mix, json=json)
             return
         wanted = form_asked or next(iter(kind.forms), "json")
         if wanted not in (*kind.forms, "json"):
