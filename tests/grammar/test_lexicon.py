@@ -309,4 +309,4 @@ def test_an_emitter_remembers_no_word_of_very_many_letters() -> None:
     found = made()
     emit = Emitter(grammar_over(found), found)
     emit(["w" * LONGEST_KEPT, "w" * (LONGEST_KEPT + 1)])
-    assert [word for word, _ in emit._met] == ["w" * LONGEST_KEPT]
+    assert [word for word, _ in emit._cache] == ["w" * LONGEST_KEPT]

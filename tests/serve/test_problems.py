@@ -472,9 +472,9 @@ def test_a_text_is_tokenized_no_further_than_its_first_long_sentence(
     seen: list[int] = []
     find = tokenize_module._tokens
 
-    def noted(*given: Any) -> Any:
+    def noted(*given: Any, **named: Any) -> Any:
         seen.append(1)
-        return find(*given)
+        return find(*given, **named)
 
     monkeypatch.setattr(tokenize_module, "_tokens", noted)
     with pytest.raises(LimitError, match="at most 200 tokens in a sentence"):

@@ -10,6 +10,7 @@ import sentencex
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lpcfg.text.languages import LANGUAGES
 from lpcfg.text.sentences import Window
 from lpcfg.text.tokenize import segments, segments_of
 from tests.text.test_tokenize import NASTY, PROSE, nasty_strings
@@ -201,7 +202,7 @@ ENDLESS = {
 @pytest.mark.parametrize("name", ENDLESS)
 def test_an_endless_text_is_held_in_a_small_window(name: str) -> None:
     chunk = ENDLESS[name] * (10_000 // len(ENDLESS[name]))
-    window = Window()
+    window = Window(LANGUAGES["english"])
     window.add("Title\n")
     for _ in range(100):
         window.add(chunk)
@@ -216,7 +217,7 @@ def test_an_endless_text_is_held_in_a_small_window(name: str) -> None:
 
 def known(*chunks: str) -> list[str]:
     """List the sentences that are known when these chunks have come, and more may."""
-    window = Window()
+    window = Window(LANGUAGES["english"])
     found = []
     for chunk in chunks:
         window.add(chunk)
