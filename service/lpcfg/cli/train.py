@@ -2,9 +2,8 @@
 
 import os
 from collections.abc import Iterator, Sequence
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -27,27 +26,13 @@ SHOWN = 20
 """Malformed trees that are named one by one."""
 
 
-class Estimator(StrEnum):
-    """The ways to learn a model's numbers."""
-
-    COUNTS = "counts"
-    SPECTRAL = "spectral"
-    CLUSTERING = "clustering"
-    CLUSTERING_EM = "clustering+em"
-    EM = "em"
-    PIVOT = "pivot"
-    PIVOT_EM = "pivot+em"
-
-
-class Switch(StrEnum):
-    """A part of the recipe that can be left out."""
-
-    ON = "on"
-    NONE = "none"
+Estimator = Literal["counts", "spectral", "clustering", "clustering+em", "em", "pivot", "pivot+em"]
+Switch = Literal["on", "none"]
+"""Whether a part of the recipe is left out."""
 
 
 def _is_on(switch: Switch | None) -> bool | None:
-    return None if switch is None else switch is Switch.ON
+    return None if switch is None else switch == "on"
 
 
 def train(
@@ -178,7 +163,7 @@ def train(
     from lpcfg.training.words import words_of
 
     options = {
-        "estimator": estimator and estimator.value,
+        "estimator": estimator,
         "states": states,
         "seed": seed,
         "rare_threshold": rare_threshold,

@@ -1,8 +1,7 @@
 """`lpcfg words`: eigenwords, vectors of words learned from raw text."""
 
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -24,19 +23,7 @@ Vectors = Annotated[
 ]
 
 
-class Method(StrEnum):
-    """The ways to learn vectors."""
-
-    ONE_STEP = "one-step"
-    TWO_STEP = "two-step"
-    LR_MVL = "lr-mvl"
-
-
-class Counts(StrEnum):
-    """The forms in which counts enter."""
-
-    ROOTS = "roots"
-    RAW = "raw"
+Method = Literal["one-step", "two-step", "lr-mvl"]
 
 
 @app.command(
@@ -65,10 +52,10 @@ def train(
     dimensions: Annotated[int, typer.Option(min=1, help="Length of a vector.")] = 100,
     method: Annotated[
         Method, typer.Option(help="How vectors are learned: see docs/words.md.")
-    ] = Method.ONE_STEP,
+    ] = "one-step",
     counts: Annotated[
-        Counts, typer.Option(help="Square roots of counts, or counts as they are.")
-    ] = Counts.ROOTS,
+        Literal["roots", "raw"], typer.Option(help="Square roots of counts, or counts as they are.")
+    ] = "roots",
     rate: Annotated[
         list[float] | None,
         typer.Option(
@@ -82,9 +69,9 @@ def train(
     """Learn eigenwords from raw text and treebanks and write them to a file."""
     if not texts and not treebank:
         raise typer.BadParameter("expected TEXT or --treebank, got neither: name a file")
-    if rate and method is not Method.LR_MVL:
+    if rate and method != "lr-mvl":
         raise typer.BadParameter(
-            f"expected --rate with --method lr-mvl alone, got it with {method.value}: leave it out"
+            f"expected --rate with --method lr-mvl alone, got it with {method}: leave it out"
         )
     from lpcfg.words.cca import EigenwordOptions, learn
     from lpcfg.words.corpus import treebank_sentences
@@ -93,8 +80,8 @@ def train(
     options = EigenwordOptions(
         words=words,
         dimensions=dimensions,
-        method=method.value,
-        square_roots=counts is Counts.ROOTS,
+        method=method,
+        square_roots=counts == "roots",
         rates=tuple(rate) if rate else EigenwordOptions.rates,
         seed=seed,
         threads=chosen(None, threads).threads,
@@ -105,7 +92,7 @@ def train(
     with progress() as show:
         found = learn(sentences, texts or (), options, keep=kept, on_progress=show)
     save(found, output)
-    facts = {"words": len(found.words), "dimensions": found.dimensions, "method": method.value}
+    facts = {"words": len(found.words), "dimensions": found.dimensions, "method": method}
     text = f"{output}: {len(found.words)} words, {found.dimensions} dimensions"
     answer({"path": str(output), **facts}, text, json=json)
 
