@@ -57,7 +57,7 @@ from lpcfg.predict.tasks import (
 from lpcfg.predict.tasks import (
     Record as Done,
 )
-from lpcfg.predict.worker import Worker, chunks_of
+from lpcfg.predict.worker import Source, Worker
 from lpcfg.store.versions import resolve
 
 DATA = Path(os.environ.get("LPCFG_DATA", "../shared/data"))
@@ -394,7 +394,7 @@ def memory(arguments: argparse.Namespace, folder: Path) -> Record:
     spec = spec_of(arguments.model, folder / "out")
     (document,) = find([str(path)], None, spec.out)
     peaks, begun, chunks = [], time.process_time(), 0
-    for chunks, _ in enumerate(chunks_of(document, spec, lambda: ENGLISH), start=1):
+    for chunks, _ in enumerate(Source(document, spec, lambda: ENGLISH), start=1):
         if chunks in (100, 1000):
             peaks.append(peak_mb())
     return {

@@ -1,4 +1,4 @@
-"""Work on jobs: pieces bounded in bytes, attempts that are counted, jobs that are set aside."""
+"""Work on jobs: chunks bounded in bytes, attempts that are counted, jobs that are set aside."""
 
 import asyncio
 import errno
@@ -18,7 +18,7 @@ from lpcfg.protocol.schemas import JobAnswer
 from lpcfg.serve.jobs import Job, Jobs
 from lpcfg.serve.routes import runner
 from lpcfg.serve.routes.lines import Lines
-from lpcfg.serve.routes.runner import Piece, read_piece
+from lpcfg.serve.routes.runner import Chunk, read_chunk
 from tests.serve.conftest import Serve
 from tests.serve.test_jobs import OPTIONS, done, kept, until
 
@@ -32,12 +32,12 @@ def looks_often(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runner, "_BUSY", 0.02)
 
 
-def pieces(lines: list[bytes], most: int = 256 * KIB) -> list[Piece]:
+def chunks(lines: list[bytes], most: int = 256 * KIB) -> list[Chunk]:
     """Hand out all lines, none of which is read beyond a MiB."""
     given, found, number = BufferedReader(BytesIO(b"\n".join(lines))), [], 1
-    while piece := read_piece(given, number, KIB * KIB, most):
-        found.append(piece)
-        number += len(piece)
+    while chunk := read_chunk(given, number, KIB * KIB, most):
+        found.append(chunk)
+        number += len(chunk)
     return found
 
 
@@ -51,15 +51,15 @@ def pieces(lines: list[bytes], most: int = 256 * KIB) -> list[Piece]:
         ([], []),
     ],
 )
-def test_a_piece_has_as_many_bytes_as_it_may(lines: list[bytes], sizes: list[int]) -> None:
-    found = pieces(lines)
-    assert [len(piece) for piece in found] == sizes
-    handed = [one for piece in found for one in piece]
+def test_a_chunk_has_as_many_bytes_as_it_may(lines: list[bytes], sizes: list[int]) -> None:
+    found = chunks(lines)
+    assert [len(chunk) for chunk in found] == sizes
+    handed = [one for chunk in found for one in chunk]
     assert handed == list(enumerate(lines[: sum(sizes)], start=1))
 
 
 def test_the_rest_of_a_line_that_is_too_long_is_passed_by() -> None:
-    found = pieces([b'"It."', b"a" * (3 * KIB * KIB), b'"Was."'], most=9 * KIB * KIB)
+    found = chunks([b'"It."', b"a" * (3 * KIB * KIB), b'"Was."'], most=9 * KIB * KIB)
     [[first, (number, error), last]] = found
     assert (first, number, last) == ((1, b'"It."'), 2, (3, b'"Was."'))
     assert isinstance(error, LpcfgError)
@@ -164,7 +164,7 @@ def test_a_job_over_which_a_process_died_has_no_other_beside_it(
     serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, died: bool
 ) -> None:
     home, now, together, counted = Jobs(tmp_path, 9, 1.0), set[bytes](), [], set[int]()
-    monkeypatch.setattr(runner, "_PIECE_BYTES", 1)  # each line is a piece
+    monkeypatch.setattr(runner, "_CHUNK_BYTES", 1)  # each line is a chunk
     job, other = (kept(home, name, f"{name}\n".encode() * 80) for name in ("a", "b"))
     if died:
         job.begin_attempt()

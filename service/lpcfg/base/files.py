@@ -9,9 +9,8 @@ import fcntl
 import os
 import secrets
 import shutil
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Literal, TypeVar
@@ -22,7 +21,8 @@ from lpcfg.base.urls import filesystem, is_url
 UNFINISHED = ".tmp"
 """The ending of files that are being written, or that a killed process has left."""
 EntryType = Literal["file", "folder", "symbolic link", "special file"]
-F = TypeVar("F")
+L = TypeVar("L")
+R = TypeVar("R")
 
 
 @contextmanager
@@ -82,66 +82,22 @@ def try_lock(descriptor: int, *, shared: bool = False) -> bool | None:
     return True
 
 
-class Folder(ABC):
-    """A tree of files. Names are relative to it, with `/` between their parts."""
-
-    @abstractmethod
-    def where(self, name: str) -> str:
-        """Return the place of a file as users know it."""
-
-    @abstractmethod
-    def entries(self, name: str) -> dict[str, EntryType]:
-        """List what a folder holds. A missing folder holds nothing."""
-
-    @abstractmethod
-    def sizes(self, name: str) -> dict[str, int]:
-        """List all files below a folder, with their bytes."""
-
-    @abstractmethod
-    def size(self, name: str) -> int | None:
-        """Return the bytes of a file; None where there is none."""
-
-    @abstractmethod
-    def read(self, name: str) -> bytes:
-        """Read a file."""
-
-    @abstractmethod
-    def read_all(self, name: str, ending: str) -> dict[str, bytes]:
-        """Read the files right below a folder that end so; return contents by their own names."""
-
-    @abstractmethod
-    def open(self, name: str) -> IO[bytes]:
-        """Open a file for reading."""
-
-    @abstractmethod
-    def writer(self, name: str) -> AbstractContextManager[IO[bytes]]:
-        """Write a file in a `with` block. It takes its place at the end, unless that raises."""
-
-    @abstractmethod
-    def create(self, name: str, data: bytes) -> None:
-        """Write a file whole. Raise FileExistsError if there is one already."""
-
-    @abstractmethod
-    def remove(self, name: str) -> None:
-        """Remove a file, or all below a folder; nothing happens where there is none."""
-
-    def write(self, name: str, data: bytes) -> None:
-        """Write a file whole, or leave what was there."""
-        with self.writer(name) as file:
-            file.write(data)
-
-
 @dataclass(frozen=True)
-class LocalFolder(Folder):
-    """A folder on a disk. Files are written below `scratch`, and wait for no disk."""
+class LocalFolder:
+    """A folder on a disk. Names are relative to it, with `/` between their parts.
+
+    Files are written below `scratch`, and wait for no disk.
+    """
 
     root: Path
     scratch: str = ""
 
     def where(self, name: str) -> str:
+        """Return the place of a file as users know it."""
         return str(self.root / name)
 
     def entries(self, name: str) -> dict[str, EntryType]:
+        """List what a folder holds. A missing folder holds nothing."""
         try:
             with os.scandir(self.root / name) as found:
                 return {entry.name: _type_of(entry) for entry in found}
@@ -149,6 +105,7 @@ class LocalFolder(Folder):
             return {}
 
     def sizes(self, name: str) -> dict[str, int]:
+        """List all files below a folder, with their bytes."""
         return {
             os.path.relpath(path, self.root): os.stat(path).st_size
             for folder, _, names in os.walk(self.root / name)
@@ -156,6 +113,7 @@ class LocalFolder(Folder):
         }
 
     def size(self, name: str) -> int | None:
+        """Return the bytes of a file; None where there is none."""
         try:
             return (self.root / name).stat().st_size
         except (FileNotFoundError, NotADirectoryError):
@@ -165,6 +123,7 @@ class LocalFolder(Folder):
         return (self.root / name).read_bytes()
 
     def read_all(self, name: str, ending: str) -> dict[str, bytes]:
+        """Read the files right below a folder that end so; return contents by their own names."""
         names = sorted(one for one in self.entries(name) if one.endswith(ending))
         return {one: self.read(f"{name}/{one}") for one in names}
 
@@ -173,14 +132,22 @@ class LocalFolder(Folder):
 
     @contextmanager
     def writer(self, name: str) -> Iterator[IO[bytes]]:
+        """Write a file in a `with` block. It takes its place at the end, unless that raises."""
         scratch, path = self.root / self.scratch, self.root / name
         scratch.mkdir(parents=True, exist_ok=True)
         path.parent.mkdir(parents=True, exist_ok=True)
         with atomic_writer(path, scratch=scratch, durable=False) as file:
             yield file
 
+    def write(self, name: str, data: bytes) -> None:
+        """Write a file whole, or leave what was there."""
+        with self.writer(name) as file:
+            file.write(data)
+
     def create(self, name: str, data: bytes) -> None:
-        """Write a read-only file, and wait until it is on the disk."""
+        """Write a read-only file, and wait until it is on the disk. Raise FileExistsError if there
+        is one already.
+        """
         descriptor = os.open(self.root / name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o444)
         with os.fdopen(descriptor, "wb") as file:
             file.write(data)
@@ -188,6 +155,7 @@ class LocalFolder(Folder):
             os.fsync(descriptor)
 
     def remove(self, name: str) -> None:
+        """Remove a file, or all below a folder; nothing happens where there is none."""
         path = self.root / name
         if path.is_dir():
             shutil.rmtree(path, ignore_errors=True)
@@ -204,8 +172,8 @@ def _type_of(entry: os.DirEntry[str]) -> EntryType:
 
 
 @dataclass(frozen=True)
-class RemoteFolder(Folder):
-    """A prefix of an object store, or of another fsspec filesystem."""
+class RemoteFolder:
+    """A prefix of an object store, or of another fsspec filesystem: all that `LocalFolder` has."""
 
     files: Any
     root: str
@@ -286,7 +254,12 @@ class RemoteFolder(Folder):
             self.files.rm(path, recursive=True)
 
 
-def open_place(place: str | Path, local: Callable[[Path], F], remote: Callable[[Any, str], F]) -> F:
+Folder = LocalFolder | RemoteFolder
+
+
+def open_place(
+    place: str | Path, local: Callable[[Path], L], remote: Callable[[Any, str], R]
+) -> L | R:
     """Open a path or a URL by the function for a folder on a disk, or for another filesystem.
 
     A file:// URL is a folder on a disk: renaming promises more than object stores do.

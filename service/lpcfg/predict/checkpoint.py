@@ -13,8 +13,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from lpcfg.base.errors import InputError, LpcfgError, WorkerError
+from lpcfg.base.errors import InputError, LpcfgError, SchedulerError, WorkerError
 from lpcfg.base.files import Folder, LocalFolder
+from lpcfg.base.urls import network_failures
 from lpcfg.kinds.registry import load_model
 from lpcfg.kinds.sentences import Segmenter
 from lpcfg.predict.chunks import Chunk
@@ -34,7 +35,7 @@ from lpcfg.predict.tasks import (
     RunSpec,
     Task,
 )
-from lpcfg.predict.worker import chunks_of, hash_of, parquet_chunks
+from lpcfg.predict.worker import Source, hash_of, parquet_chunks
 
 _MOST_AT_ONCE = 64
 """Documents in one task, however short they are."""
@@ -123,17 +124,20 @@ class CollectionCheckpoint(Checkpoint[Task, Outcome]):
                 self._join_if_whole(task.document, long)
 
     def failed(self, task: Task, error: BaseException) -> None:
+        if isinstance(error, SchedulerError):  # no fault of the task
+            self._attempts.end(task.keys)
+            self._again.append(task)
+            return
+        died = isinstance(error, WorkerError)
+        fatal: tuple[type[Exception], ...] = (LpcfgError, *network_failures())
+        if isinstance(error, fatal) and not died:
+            raise error
         if isinstance(task, PredictDocuments) and len(task.documents) > 1:  # which of them is it?
             self._again.extend(PredictDocuments((one,)) for one in task.documents)
         elif max(map(self._attempts.of, task.keys)) < ATTEMPTS:
             self._again.append(task)
         else:
-            died = isinstance(error, WorkerError)
             self._give_up(task, _DIED if died else f"it failed {ATTEMPTS} times: {error!r}")
-
-    def returned(self, task: Task) -> None:
-        self._attempts.end(task.keys)
-        self._again.append(task)
 
     def failures(self) -> list[tuple[Record, Failure]]:
         """List what could not be read, in the documents of this run and of those before it."""
@@ -236,12 +240,11 @@ class CollectionCheckpoint(Checkpoint[Task, Outcome]):
                 yield chunk, None, document.size // len(chunks)
             long.sha256 = hash_of(document.path)
             return
-        before = 0
-        for chunk, text, source in chunks_of(document, self.spec, self._segmenter):
-            yield chunk, text if source.is_packed else None, source.hashing.count - before
-            before = source.hashing.count
-            last = source
-        long.sha256 = last.sha256
+        before, source = 0, Source(document, self.spec, self._segmenter)
+        for chunk, text in source:
+            yield chunk, text if source.is_packed else None, source.count - before
+            before = source.count
+        long.sha256 = source.sha256
 
     def _segmenter(self) -> Segmenter:
         return _segmenter_of(self.spec.model, self.spec.store)

@@ -11,9 +11,8 @@ from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from typing import Any, Generic, TypeVar
 
-from lpcfg.base.errors import LpcfgError, SchedulerError, WorkerError
+from lpcfg.base.errors import SchedulerError
 from lpcfg.base.executors import Executor
-from lpcfg.base.urls import network_failures
 
 ATTEMPTS = 3
 """How often a task may be begun that kills whoever does it."""
@@ -42,61 +41,57 @@ class Checkpoint(ABC, Generic[T, R]):
 
     @abstractmethod
     def failed(self, task: T, error: BaseException) -> None:
-        """Take back a task that killed its worker, or raised what it should not. Let it be done
-        again, or set it aside after too many attempts.
+        """Take back a task that killed its worker, or raised an error. Let it be done again, or
+        set it aside after too many attempts; raise the error if the run cannot go on.
         """
-
-    @abstractmethod
-    def returned(self, task: T) -> None:
-        """Take back a task that was lost through no fault of its own."""
 
 
 def complete(
     checkpoint: Checkpoint[T, R],
     executor: Executor,
-    call: Callable[..., R],
+    call: Callable[..., object],
     *shared: Any,
     watch: Callable[[], None],
     every: float = 0.5,
+    ahead: int = AHEAD,
 ) -> None:
     """Call a function with the shared arguments and each task, until all tasks are done.
 
-    Meanwhile call `watch` about every so many seconds.
+    The executor makes results R of what the function returns.
 
-    Raises:
-        LpcfgError: that a task raised, because the run cannot go on
+    Meanwhile call `watch` about every so many seconds. Errors of `watch` end the run, and so do
+    those that the checkpoint raises.
     """
     running: dict[Future[Any], T] = {}
     workers, looked = executor.workers, time.monotonic()
     seen = looked
-    while True:
-        while len(running) < AHEAD * max(1, workers):
-            if (task := checkpoint.next(idle=not running)) is None:
-                break
-            running[executor.submit(call, *shared, task)] = task
-        if not running:
-            return
-        for future in wait(running, every, FIRST_COMPLETED).done:
-            _settle(checkpoint, running.pop(future), future)
-        if time.monotonic() - looked >= every:
-            workers, looked = executor.workers, time.monotonic()
-            seen = looked if workers else seen
-            if looked - seen > LONGEST_WAIT:
-                raise SchedulerError(
-                    f"expected workers, got none for {LONGEST_WAIT:.0f} s: start some and run "
-                    "again; nothing done is lost"
-                )
-            watch()
+    try:
+        while True:
+            while len(running) < ahead * max(1, workers):
+                if (task := checkpoint.next(idle=not running)) is None:
+                    break
+                running[executor.submit(call, *shared, task)] = task
+            if not running:
+                return
+            for future in wait(running, every, FIRST_COMPLETED).done:
+                _settle(checkpoint, running.pop(future), future)
+            if time.monotonic() - looked >= every:
+                workers, looked = executor.workers, time.monotonic()
+                seen = looked if workers else seen
+                if looked - seen > LONGEST_WAIT:
+                    raise SchedulerError(
+                        f"expected workers, got none for {LONGEST_WAIT:.0f} s: start some and run "
+                        "again; nothing done is lost"
+                    )
+                watch()
+    finally:
+        for future in running:
+            future.cancel()
 
 
 def _settle(checkpoint: Checkpoint[T, R], task: T, future: "Future[R]") -> None:
     error = future.exception()
-    fatal: tuple[type[Exception], ...] = (LpcfgError, *network_failures())
     if error is None:
         checkpoint.done(task, future.result())
-    elif isinstance(error, SchedulerError):
-        checkpoint.returned(task)
-    elif isinstance(error, fatal) and not isinstance(error, WorkerError):
-        raise error
     else:
         checkpoint.failed(task, error)

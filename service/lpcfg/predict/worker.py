@@ -6,7 +6,7 @@ import json
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import lru_cache, partial
 from itertools import islice
 from typing import IO, TypeVar, cast
@@ -104,7 +104,7 @@ class Worker:
 
         def answer() -> Record:
             self._check_form(document)
-            source = _Source(document, self.spec, self._segmenter)
+            source = Source(document, self.spec, self._segmenter)
             counts, failures = self._write(document.output(self.spec), source.items())
             return self._done(document, source.sha256, counts, failures)
 
@@ -222,50 +222,42 @@ def _patiently(call: Callable[[], T], place: str) -> T:
     return call()
 
 
-@dataclass
-class Reading:
-    """A file whose chunks are being read; its hash is known after the last of them."""
-
-    hashing: Hashing
-    is_packed: bool
-    sha256: str = ""
-
-
-class _Source:
-    """Reads a whole document chunk by chunk, and knows its hash at the end."""
+class Source:
+    """A document, decompressed, that is read chunk by chunk; its hash is known at the end."""
 
     def __init__(
         self, document: Document, spec: RunSpec, segmenter: Callable[[], Segmenter]
     ) -> None:
         self._document, self._spec, self._segmenter = document, spec, segmenter
+        self.is_packed = False
+        self.count = 0
+        """Bytes of the file read so far."""
         self.sha256 = ""
 
+    def __iter__(self) -> Iterator[tuple[Chunk, str]]:
+        """Yield chunks and their text; there is at least one."""
+        document, size = self._document, self._spec.chunk
+        with stored(document.path) as raw:
+            hashing = Hashing(raw, document.path)
+            buffered = io.BufferedReader(hashing)
+            with opened(buffered) as (name, stream):
+                self.is_packed = stream is not buffered
+                content = cast(IO[bytes], stream)
+                for chunk, text in cut(content, document.form, size, name, self._segmenter):
+                    self.count = hashing.count
+                    yield chunk, text
+            self.sha256 = hashing.finish()
+
     def items(self) -> _Found:
+        """Find the sentences of the whole document."""
         document, spec = self._document, self._spec
         if document.form is Form.PARQUET:
             for chunk in parquet_chunks(document, spec):
                 yield from _items_of_chunk(document, chunk, spec, None, self._segmenter)
             self.sha256 = hash_of(document.path)
             return
-        for chunk, text, reading in chunks_of(document, spec, self._segmenter):
+        for chunk, text in self:
             yield from items(document.name, document.form, chunk, text, self._segmenter())
-            last = reading
-        self.sha256 = last.sha256
-
-
-def chunks_of(
-    document: Document, spec: RunSpec, segmenter: Callable[[], Segmenter]
-) -> Iterator[tuple[Chunk, str, Reading]]:
-    """Cut a document, decompressed, into chunks; there is at least one."""
-    with stored(document.path) as raw:
-        hashing = Hashing(raw, document.path)
-        buffered = io.BufferedReader(hashing)
-        with opened(buffered) as (name, stream):
-            reading = Reading(hashing, stream is not buffered)
-            content = cast(IO[bytes], stream)
-            for chunk, text in cut(content, document.form, spec.chunk, name, segmenter):
-                yield chunk, text, reading
-        reading.sha256 = hashing.finish()
 
 
 def parquet_chunks(document: Document, spec: RunSpec) -> list[Chunk]:

@@ -11,7 +11,6 @@ attempts        a byte for each attempt at the next lines, the present one inclu
 lock            held by the process that works on the job, until it ends, however it ends
 """
 
-import fcntl
 import hashlib
 import json
 import os
@@ -27,6 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from lpcfg.base.errors import SettingsError
+from lpcfg.base.files import atomic_write, sync_folder, try_lock
 from lpcfg.serve.http.problems import Refused
 from lpcfg.settings import Settings
 
@@ -87,7 +87,7 @@ class Job:
 
     def save(self, progress: Progress) -> None:
         """Write how far the job is, in one step."""
-        _replace(self.folder / _PROGRESS, asdict(progress))
+        atomic_write(self.folder / _PROGRESS, json.dumps(asdict(progress)).encode())
 
     def attempts(self) -> int:
         """Return how many attempts at the next lines have begun and were not left in order."""
@@ -102,7 +102,7 @@ class Job:
             file.write(b".")
             file.flush()
             os.fsync(file.fileno())
-        _sync(self.folder)
+        sync_folder(self.folder)
 
     def end_attempt(self, left: int) -> None:
         """Leave so many attempts counted. This needs no room, so it works on a full disk."""
@@ -118,12 +118,7 @@ class Job:
             yield False
             return
         with file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                yield False
-            else:
-                yield True
+            yield try_lock(file.fileno()) is True
 
 
 class Draft:
@@ -144,7 +139,7 @@ class Draft:
         return self._file
 
     def write(self, chunk: bytes) -> None:
-        """Add a piece of the body."""
+        """Add a part of the body."""
         self.open().write(chunk)
         self.bytes += len(chunk)
         self._lines += chunk.count(b"\n")
@@ -160,15 +155,15 @@ class Draft:
         with self.open() as file:
             file.flush()
             os.fsync(file.fileno())
-        _replace(self._folder / _JOB, asdict(facts))
-        _sync(self._folder)
+        atomic_write(self._folder / _JOB, json.dumps(asdict(facts)).encode())
+        sync_folder(self._folder)
         folder = home / facts.id
         try:
             self._folder.rename(folder)
         except OSError:
             if not (folder / _JOB).exists():  # else it is there already
                 raise
-        _sync(home)
+        sync_folder(home)
         self.drop()
         return Job(folder, facts)
 
@@ -181,7 +176,7 @@ class Draft:
 
 
 class Jobs:
-    """The jobs in a folder. Files are small or read in pieces; other processes may use it too."""
+    """The jobs in a folder. Files are small or read in chunks; other processes may use it too."""
 
     def __init__(self, home: Path, most: int, hours: float) -> None:
         self.home = home
@@ -272,22 +267,3 @@ def new_id(client: str, asked: str | None) -> str:
     if asked is None:
         return secrets.token_hex(_ID_BYTES)
     return hashlib.sha256(f"{client}\0{asked}".encode()).hexdigest()[: 2 * _ID_BYTES]
-
-
-def _replace(path: Path, value: Any) -> None:
-    """Write a file whole, or leave what was there."""
-    beside = path.with_name(f".{path.name}")
-    with open(beside, "wb") as file:
-        file.write(json.dumps(value).encode())
-        file.flush()
-        os.fsync(file.fileno())
-    beside.replace(path)
-
-
-def _sync(folder: Path) -> None:
-    """Make what a folder lists durable."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -12,14 +12,12 @@ import secrets
 import shutil
 import stat
 import time
-from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from lpcfg.base.errors import InputError, StoreError
 from lpcfg.base.files import (
-    Folder,
     LocalFolder,
     RemoteFolder,
     open_place,
@@ -64,52 +62,7 @@ def explained(action: str) -> Iterator[None]:
         raise StoreError(f"cannot {action}: {problem}: {cure}") from error
 
 
-class Storage(Folder):
-    """A tree of files that holds the versions of models."""
-
-    @abstractmethod
-    def mapped(self, path: str) -> memoryview:
-        """Return what a file holds: mapped into memory, or read where there is nothing to map."""
-
-    @abstractmethod
-    def is_published(self, folder: str) -> bool:
-        """Return True if this numbered folder holds a complete version."""
-
-    @abstractmethod
-    def try_writing(self, name: str) -> None:
-        """Raise what `publish` would raise if nothing can be written. Change nothing."""
-
-    @abstractmethod
-    def publish(
-        self, name: str, files: Mapping[str, bytes], manifest_of: ManifestOf
-    ) -> tuple[int, bytes]:
-        """Store the files and their manifest under a fresh number. Return the number and the
-        manifest.
-
-        The first of `files` is small: an object store claims the number by creating it.
-        """
-
-    @abstractmethod
-    def withdraw(self, name: str, version: int) -> None:
-        """Remove a version. Its number is not used again."""
-
-    @abstractmethod
-    def cache(self) -> Cache | None:
-        """Return where files of this storage are kept for the next time; None if it is near."""
-
-
-def open_storage(store: str | Path) -> Storage:
-    """Open a path or a URL as a store."""
-    try:
-        opened: Storage = open_place(store, LocalStorage, ObjectStorage)
-    except InputError as error:
-        raise StoreError(
-            f"expected a folder or an fsspec URL as the store, got {store}: {error}"
-        ) from error
-    return opened
-
-
-def published(storage: Storage, name: str) -> Iterator[int]:
+def published(storage: "Storage", name: str) -> Iterator[int]:
     """Yield the versions of a model, newest first."""
     numbers = [
         int(entry)
@@ -121,7 +74,7 @@ def published(storage: Storage, name: str) -> Iterator[int]:
             yield number
 
 
-def next_version(storage: Storage, name: str) -> int:
+def next_version(storage: "Storage", name: str) -> int:
     """Return a number above every version that exists, is being published, or once existed."""
     entries = storage.entries(name)
     used = [int(entry) for entry in entries if VERSION.fullmatch(entry)]
@@ -129,16 +82,19 @@ def next_version(storage: Storage, name: str) -> int:
     return 1 + max(used + removed, default=0)
 
 
-class LocalStorage(LocalFolder, Storage):
+class LocalStorage(LocalFolder):
     """A folder on a disk, where renaming a folder is atomic."""
 
     def mapped(self, path: str) -> memoryview:
+        """Return what a file holds, mapped into memory."""
         return mapped(self.root / path)
 
     def is_published(self, folder: str) -> bool:
+        """Return True if this numbered folder holds a complete version."""
         return stat.S_ISDIR((self.root / folder).lstat().st_mode)
 
     def try_writing(self, name: str) -> None:
+        """Raise what `publish` would raise if nothing can be written. Change nothing."""
         home = self.root / name
         _check_real(home)
         there = next(folder for folder in (home, *home.parents) if folder.exists())
@@ -150,6 +106,9 @@ class LocalStorage(LocalFolder, Storage):
     def publish(
         self, name: str, files: Mapping[str, bytes], manifest_of: ManifestOf
     ) -> tuple[int, bytes]:
+        """Store the files and their manifest under a fresh number. Return the number and the
+        manifest.
+        """
         home = self.root / name
         _make_folders(home)
         _sweep(home)
@@ -168,9 +127,11 @@ class LocalStorage(LocalFolder, Storage):
         return version, manifest
 
     def cache(self) -> None:
-        return None
+        """Return None: files are near, and kept nowhere else."""
+        return
 
     def withdraw(self, name: str, version: int) -> None:
+        """Remove a version. Its number is not used again."""
         home = self.root / name
         (home / f".removed-{version}").touch()
         trash = home / f"{_TRASH}{secrets.token_hex(8)}"
@@ -255,7 +216,7 @@ def _sweep_unfinished(folder: Path) -> None:
         os.close(descriptor)
 
 
-class ObjectStorage(RemoteFolder, Storage):
+class ObjectStorage(RemoteFolder):
     """An fsspec filesystem without rename. A version exists once its manifest is written, last.
 
     Concurrent publishers of one name get different numbers by creating their first file
@@ -277,6 +238,7 @@ class ObjectStorage(RemoteFolder, Storage):
     def publish(
         self, name: str, files: Mapping[str, bytes], manifest_of: ManifestOf
     ) -> tuple[int, bytes]:
+        """Claim a number by creating the first of the files, a small one."""
         self._sweep(name)
         claim, *rest = files
         version = self._claim(name, claim, files[claim])
@@ -293,6 +255,7 @@ class ObjectStorage(RemoteFolder, Storage):
         return version, manifest
 
     def cache(self) -> Cache | None:
+        """Return where files of this storage are kept for the next time."""
         return None if "memory" in self.files.protocol else Cache.of_user()
 
     def withdraw(self, name: str, version: int) -> None:
@@ -340,3 +303,17 @@ class ObjectStorage(RemoteFolder, Storage):
             return time.time() - float(self.files.modified(path).timestamp()) > _DAY
         except (FileNotFoundError, NotImplementedError):
             return False
+
+
+Storage = LocalStorage | ObjectStorage
+
+
+def open_storage(store: str | Path) -> Storage:
+    """Open a path or a URL as a store."""
+    try:
+        opened: Storage = open_place(store, LocalStorage, ObjectStorage)
+    except InputError as error:
+        raise StoreError(
+            f"expected a folder or an fsspec URL as the store, got {store}: {error}"
+        ) from error
+    return opened
