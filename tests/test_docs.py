@@ -120,7 +120,7 @@ def commands(page: Path) -> Iterator[list[str]]:
 
 @cache
 def targets() -> set[str]:
-    return set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
+    return set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
 
 
 def understood(words: list[str]) -> None:
