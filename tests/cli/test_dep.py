@@ -74,6 +74,28 @@ def test_conllu_that_is_given_keeps_all_but_heads_and_tags(
     assert [one.arcs.words for one in made] == [one.arcs.words for one in given]
 
 
+def test_conllu_that_is_given_keeps_identifiers_lemmas_and_multiword_tokens(
+    store: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "one.conllu"
+    file.write_text(
+        "# sent_id = a-1\n# text = Dogs don't sleep\n1\tDogs\tdog\t_\t_\t_\t_\t_\t_\t_\n"
+        "2-3\tdon't\t_\t_\t_\t_\t_\t_\t_\t_\n2\tdo\tdo\t_\t_\tMood=Ind\t_\t_\t_\t_\n"
+        "3\tn't\tnot\t_\t_\t_\t_\t_\t_\t_\n4\tsleep\tsleep\t_\t_\t_\t_\t_\t_\t_\n\n",
+        encoding="utf-8",
+    )
+    where = ("--input", "conllu", "--store", str(store / "store"))
+    code, out, _ = run(capsys, "dep", "parse", "dep", str(file), *where)
+    assert code == 0
+    ((given,), (made,)) = conllu.read(file), conllu.read_string(out)
+    assert made.comments == given.comments
+    kept = (conllu.ID, conllu.FORM, 2, 5, conllu.MISC)  # lemmas and features are 2 and 5
+    assert [[row[k] for k in kept] for row in made.rows] == [
+        [row[k] for k in kept] for row in given.rows
+    ]
+    assert made.has_heads
+
+
 def test_evaluation_and_tree_probabilities_are_numbers(
     store: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
