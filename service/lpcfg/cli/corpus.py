@@ -26,7 +26,7 @@ def answer_into(
 ) -> None:
     """Answer the sentences of inputs. Exit with code 1 if some of them cannot be read."""
     if jobs is not None and scheduler is not None:
-        raise typer.BadParameter("the scheduler has workers: leave it out", param_hint="--jobs")
+        raise typer.BadParameter("the scheduler has workers: omit one", param_hint="--jobs")
     documents = find(inputs, form, spec.out)
     start = partial(Processes, jobs or cores()) if scheduler is None else partial(Dask, scheduler)
     with progress() as show:
