@@ -22,6 +22,7 @@ from lpcfg.base.errors import SchedulerError
 from lpcfg.base.executors import Dask
 from lpcfg.cli import main
 from lpcfg.predict import engine
+from lpcfg.predict.engine import complete
 from lpcfg.predict.run import find
 from tests.predict.small_runs import WORDS, predict, published, rows, run_by, spec
 from tests.s3 import Flaky, bucket, flaky_bucket
@@ -152,8 +153,9 @@ def test_a_run_ends_when_all_workers_are_gone_for_long(
 
 
 def test_a_worker_that_is_killed_loses_and_doubles_nothing(
-    store: str, texts: Path, tmp_path: Path
+    store: str, texts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setitem(complete.__kwdefaults__, "every", 0.005)  # seconds: a part lasts longer
     asked = spec(store, tmp_path / "out", chunk=300)
     with LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=":0") as cluster:
         killed: list[int] = []
